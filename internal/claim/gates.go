@@ -48,9 +48,9 @@ func (g Gates) version() (n int64) {
 	return n
 }
 
-// delayOf returns the delay of a lane, and false if it is not known. Where another policy is
+// DelayOf returns the delay of a lane, and false if it is not known. Where another policy is
 // in effect, its rule is made, and all lanes are timed again.
-func (g Gates) delayOf(at store.Lane) (time.Duration, bool) {
+func (g Gates) DelayOf(at store.Lane) (time.Duration, bool) {
 	r := g.policyOf(at, func() {})
 	if r == nil {
 		return 0, false

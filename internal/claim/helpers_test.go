@@ -9,7 +9,6 @@ import (
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // noObserver is told of everything, and does nothing.
@@ -67,7 +66,7 @@ func (f fakeFinder) Find(context.Context) ([]store.Head, error) {
 	return f.find()
 }
 
-func (f fakeFinder) Look(_ context.Context, sources []store.Source) ([]store.Head, error) {
+func (f fakeFinder) Recheck(_ context.Context, sources []store.Source) ([]store.Head, error) {
 	if f.look == nil {
 		return nil, nil
 	}
@@ -92,20 +91,22 @@ func (idleSettler) Behind() bool { return false }
 // noOutage is the outage of a sweeper without a poller.
 func noOutage() *outage { return &outage{woken: make(chan struct{}, 1)} }
 
-// unknownDelays knows the delay of no lane.
-func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }
+// noRules knows the delay of no lane, and no limits.
+type noRules struct{}
 
-// noLimits reports that the tasks of no lane have limits.
-func noLimits(store.Lane) bool { return false }
+func (noRules) DelayOf(store.Lane) (time.Duration, bool) { return 0, false }
+func (noRules) Limited(store.Lane) bool                  { return false }
 
-// agrees is a database that computes delays as Go does.
-func agrees(context.Context, []sqlgen.Formula) error { return nil }
+// changesTable is a table of changes.
+type changesTable interface {
+	Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+}
 
 // readerOf returns a reader of changes.
-func readerOf(changes func(context.Context, time.Duration) ([]store.StoredChange, error)) *control.ChangeReader {
+func readerOf(table changesTable) *control.ChangeReader {
 	log, report := slog.New(slog.DiscardHandler), control.NewHealthReport()
-	overrides := control.NewOverrides(agrees, nil, controltest.Effects{}, report, log)
-	return control.NewChangeReader(changes, overrides, controltest.Effects{}, report, log)
+	overrides := control.NewOverrides(controltest.Database{}, nil, controltest.Effects{}, report, log)
+	return control.NewChangeReader(table, overrides, controltest.Effects{}, report, log)
 }
 
 var classes = []dialect.Class{

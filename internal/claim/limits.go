@@ -62,17 +62,17 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 		if c != nil {
 			p.lanes.Admitted(at)
 		}
-		if rest.Hold == store.Emptied {
+		if rest.Why == store.Emptied {
 			emptied = append(emptied, at)
 			if c != nil {
 				took[at] = c.Anchor
 			}
 			continue
 		}
-		if c != nil && rest.Hold != store.Outrun { // which may leave tasks before the last one
+		if c != nil && rest.Why != store.Outrun { // which may leave tasks before the last one
 			p.lanes.Advance(at, start.Add(rules[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
-		p.holdBack(at, rest, start)
+		p.park(at, rest, start)
 	}
 	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
 		p.sweeper.makeDueSoon()
@@ -80,10 +80,10 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 	p.lanes.Freed(result.Open)
 }
 
-// holdBack makes a lane wait for the limit that has left its tasks, if one has. The claim began
+// park makes a lane wait for the limit that has left its tasks, if one has. The claim began
 // at start.
-func (p *Poller) holdBack(at store.Lane, rest store.Rest, start time.Time) {
-	switch rest.Hold {
+func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
+	switch rest.Why {
 	case store.Saturated:
 		if next := rest.Next; next != nil && next.Queue == p.Queue { // else its lane is not known
 			if rule := p.Gates.policyOf(next.Lane, nil); rule != nil {
@@ -135,8 +135,8 @@ func (l Limiter) of(at store.Lane) (limits []store.Limit) {
 	return limits
 }
 
-// limited reports whether the tasks of a lane have limits.
-func (l Limiter) limited(at store.Lane) bool {
+// Limited reports whether the tasks of a lane have limits.
+func (l Limiter) Limited(at store.Lane) bool {
 	if !l.Any {
 		return false
 	}

@@ -12,18 +12,28 @@ import (
 
 // Listener is the role that lets notices of other processes wake the pollers.
 type Listener struct {
-	listen  func(ctx context.Context, channel string, wake func(notice string)) error
+	listen  Listen
 	channel string
-	wake    func(notice string)
+	pollers notified
 	events  events
-
-	Active atomic.Bool // it listens
+	active  atomic.Bool // it listens
 }
 
-// NewListener returns a listener. listen calls wake with the text of each notice on channel.
-func NewListener(listen func(ctx context.Context, channel string, wake func(notice string)) error, channel string, pollers Pollers, log *slog.Logger) *Listener {
-	return &Listener{listen: listen, channel: channel, wake: pollers.Notified, events: events{log}}
+// Listen is the user's function that calls wake with the text of each notice on a channel.
+type Listen func(ctx context.Context, channel string, wake func(notice string)) error
+
+// notified is told of notices.
+type notified interface {
+	Notified(notice string)
 }
+
+// NewListener returns a listener on a channel. Without a user's function it never listens.
+func NewListener(listen Listen, channel string, pollers notified, log *slog.Logger) *Listener {
+	return &Listener{listen: listen, channel: channel, pollers: pollers, events: events{log}}
+}
+
+// Listening reports whether the worker is notified of tasks.
+func (l *Listener) Listening() bool { return l.active.Load() }
 
 // listenFailureEvery is how often a failure to listen is reported while it lasts.
 const listenFailureEvery = time.Minute
@@ -39,10 +49,10 @@ func (l *Listener) Work(ctx context.Context) {
 			if failing.Swap(false) {
 				l.events.listens()
 			}
-			l.Active.Store(true)
-			l.wake(notice)
+			l.active.Store(true)
+			l.pollers.Notified(notice)
 		})
-		l.Active.Store(false)
+		l.active.Store(false)
 		if ctx.Err() != nil {
 			return
 		}

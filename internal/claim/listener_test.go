@@ -52,7 +52,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 				Dispatcher: noDispatcher{}, AscendingIDs: true, PollInterval: time.Hour,
 				Finder: fakeFinder{find: func() ([]store.Head, error) { sweeps++; return nil, nil }},
 			})
-			l := &Listener{wake: Pollers{"mine": p}.Notified, listen: func(ctx context.Context, _ string, wake func(string)) error {
+			l := &Listener{pollers: Pollers{"mine": p}, listen: func(ctx context.Context, _ string, wake func(string)) error {
 				for retry.Pause(ctx, c.every) == nil {
 					noticed.Store(time.Now())
 					wake(c.notice)
@@ -74,6 +74,11 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 	}
 }
 
+// notifiedFunc is told of notices.
+type notifiedFunc func(notice string)
+
+func (f notifiedFunc) Notified(notice string) { f(notice) }
+
 // TestListenerReportsEachChange: a failure is reported when it begins and each minute
 // while it lasts, and so is its end.
 func TestListenerReportsEachChange(t *testing.T) {
@@ -83,7 +88,7 @@ func TestListenerReportsEachChange(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		begin, woken := time.Now(), 0
 		l := &Listener{
-			channel: "falldue_due", wake: func(string) { woken++ }, events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			channel: "falldue_due", pollers: notifiedFunc(func(string) { woken++ }), events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			listen: func(ctx context.Context, _ string, wake func(string)) error {
 				switch since := time.Since(begin); {
 				case since < 150*time.Second:

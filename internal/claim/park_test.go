@@ -20,7 +20,7 @@ import (
 func TestHotKeysAreNotHammered(t *testing.T) {
 	t.Parallel()
 	const keys, most = 3, 400
-	for name, rest := range map[string]store.Rest{"outrun": {Hold: store.Outrun}, "saturated": {Hold: store.Saturated}, "rate": {Hold: store.Saturated, Wait: 100 * time.Millisecond}} {
+	for name, rest := range map[string]store.Rest{"outrun": {Why: store.Outrun}, "saturated": {Why: store.Saturated}, "rate": {Why: store.Saturated, Wait: 100 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()

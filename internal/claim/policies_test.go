@@ -24,9 +24,9 @@ func TestPollersGoByOverrides(t *testing.T) {
 	t.Parallel()
 	kind := control.Compile(backoff.ParseDeferred("1h"))
 	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
-	o := control.NewOverrides(agrees, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
+	o := control.NewOverrides(controltest.Database{}, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
 	texts := map[string]string{"own": "delay 2h"}
-	policies := control.NewTaskPolicies(func(context.Context, []string) (map[string]string, error) { return texts, nil }, agrees, func(map[string]string) {}, report, log)
+	policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, report, log)
 	p := NewPoller(PollerConfig{
 		Observer: noObserver{},
 		Queue:    "default", Budget: run.NewBudget(1, 0),
@@ -40,7 +40,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	now := time.Now()
 	p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(time.Hour), Delay: time.Hour, Anchor: 7}, {Lane: with, Due: now.Add(2 * time.Hour), Delay: 2 * time.Hour, Anchor: 7}})
 	table := &controltest.Table{}
-	changes := control.NewChangeReader(table.Read, o, controltest.Effects{}, report, log)
+	changes := control.NewChangeReader(table, o, controltest.Effects{}, report, log)
 	read := func() {
 		t.Helper()
 		if err := changes.Read(t.Context()); err != nil {
@@ -78,7 +78,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		const count = 12_000
 		log := slog.New(slog.DiscardHandler)
 		reads, checks, answer := 0, 0, make(chan struct{})
-		rules := control.NewTaskPolicies(func(_ context.Context, keys []string) (map[string]string, error) {
+		rules := control.NewTaskPolicies(controltest.Database{OnPolicies: func(_ context.Context, keys []string) (map[string]string, error) {
 			reads++
 			<-answer
 			texts := map[string]string{}
@@ -86,7 +86,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 				texts[key] = "delay 10s"
 			}
 			return texts, nil
-		}, func(context.Context, []sqlgen.Formula) error { checks++; return nil }, func(map[string]string) {}, control.NewHealthReport(), log)
+		}, OnCheck: func(context.Context, []sqlgen.Formula) error { checks++; return nil }}, controltest.Database{}, control.NewHealthReport(), log)
 		var heads []store.Head
 		for i := range count {
 			h := head("k", 1, time.Minute)
@@ -97,7 +97,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		s := &sweeper{
 			outage: noOutage(), every: time.Second, pauseFactor: searchPauseFactor,
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{log}, wake: make(chan struct{}, 1),
+			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{log}, wake: make(chan struct{}, 1),
 			gates:  Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
 			finder: fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }},
 		}

@@ -74,8 +74,8 @@ type table interface {
 type finder interface {
 	// Find finds all lanes of the queue.
 	Find(context.Context) ([]store.Head, error)
-	// Look looks only into some lanes.
-	Look(context.Context, []store.Source) ([]store.Head, error)
+	// Recheck looks only into some lanes.
+	Recheck(context.Context, []store.Source) ([]store.Head, error)
 }
 
 // dispatcher runs claimed tasks.
@@ -106,7 +106,7 @@ const maxLimitedSources = 256
 // NewPoller returns a poller of a queue.
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
-	lanes := lanes.NewTracker(cfg.Gates.delayOf, cfg.Limiter.limited)
+	lanes := lanes.NewTracker(rules{cfg.Gates, cfg.Limiter})
 	outage := &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}
 	return &Poller{
 		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, woken), outage: outage,
@@ -132,8 +132,14 @@ func (p *Poller) claimedAt() time.Time {
 	return time.Unix(0, p.lastClaim.Load())
 }
 
+// rules are the delays and limits of a queue's lanes.
+type rules struct {
+	Gates
+	Limiter
+}
+
 // DelayOf returns the delay of a lane, and false if it is not known.
-func (p *Poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.lanes.DelayOf(at) }
+func (p *Poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.Gates.DelayOf(at) }
 
 // waits reports whether the poller has room for tasks and knows of none that is due.
 func (p *Poller) waits() bool {
@@ -160,7 +166,7 @@ func (p *Poller) Loop(ctx context.Context) {
 			retry.Await(ctx, p.Budget.Freed, time.Hour)
 			continue
 		}
-		next, err := p.round(ctx)
+		next, err := p.claimDue(ctx)
 		switch {
 		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
@@ -208,7 +214,7 @@ func (p *Poller) Assist(ctx context.Context) {
 // due lists up to most lanes that are due, and reports whether they have limits.
 func (p *Poller) due(most int) (due []store.Lane, limited bool) {
 	due = p.lanes.Due(time.Now(), most)
-	return due, len(due) > 0 && p.Limiter.limited(due[0])
+	return due, len(due) > 0 && p.Limiter.Limited(due[0])
 }
 
 // Room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
@@ -249,7 +255,7 @@ func (p *Poller) ahead(at store.Lane) int {
 	if rule == nil {
 		return run.MaxPrefetch // a claim leaves the lane out
 	}
-	if p.Limiter.limited(at) {
+	if p.Limiter.Limited(at) {
 		return 0 // a task that waits for a handler would hold a permit
 	}
 	if most := rule.Policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
@@ -258,8 +264,8 @@ func (p *Poller) ahead(at store.Lane) int {
 	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit)
 }
 
-// round claims what is due, sweeps if a sweep is due, and returns how long to sleep.
-func (p *Poller) round(ctx context.Context) (time.Duration, error) {
+// claimDue claims what is due, sweeps if a sweep is due, and returns how long to sleep.
+func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()

@@ -28,16 +28,34 @@ type Prober struct {
 	table        newsTable
 	changes      *control.ChangeReader
 	pollers      Pollers
-	wanted       func() bool // reports whether the worker waits for tasks and a connection is free
-	listens      func() bool // reports whether the worker is notified of tasks
+	demand       demand
+	listener     listener
 
-	idle    bool           // no task has come for so long that the next probe looks first
-	asleep  bool           // none has come for asleepAfter
-	failed  bool           // the last probe has, so that the next one looks first
-	looked  time.Time      // when the last look began
-	marks   []mark         // the greatest ids of late, the oldest first; none before the first probe
-	seen    map[int64]bool // tasks with greater ids than the first mark
-	arrival time.Time      // when a probe last found a task that its pollers did not know
+	idle       bool           // no task has come for so long that the next probe looks first
+	asleep     bool           // none has come for asleepAfter
+	failed     bool           // the last probe has, so that the next one looks first
+	probedAt   time.Time      // when the last look began
+	highWaters []highWater    // the greatest ids of late, the oldest first; none before the first probe
+	seen       map[int64]bool // tasks with greater ids than the first mark
+	arrival    time.Time      // when a probe last found a task that its pollers did not know
+}
+
+// demand decides whether a probe is wanted.
+type demand interface {
+	wanted() bool
+}
+
+// waitingWorker wants a probe if the worker waits for tasks and a connection is free.
+type waitingWorker struct {
+	pollers Pollers
+	table   interface{ Busy() bool }
+}
+
+func (w waitingWorker) wanted() bool { return w.pollers.wait() && !w.table.Busy() }
+
+// listener knows whether the worker is notified of tasks.
+type listener interface {
+	Listening() bool
 }
 
 // newsTable is what a prober reads.
@@ -47,7 +65,7 @@ type newsTable interface {
 }
 
 // mark is the greatest id that was known at some time.
-type mark struct {
+type highWater struct {
 	at time.Time
 	id int64
 }
@@ -70,19 +88,19 @@ const (
 	maxBusy = time.Second
 	// probeTimeLimit is the longest time for a probe.
 	probeTimeLimit = 5 * time.Second
-	// lookBack is how much later than a task with a greater id a task may be committed
+	// idMargin is how much later than a task with a greater id a task may be committed
 	// and be found nevertheless.
-	lookBack = 100 * time.Millisecond
+	idMargin = 100 * time.Millisecond
 	// probePage is the greatest number of tasks that one statement reads, and
 	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
 	probePage, maxProbePages = 100, 5
 )
 
-// NewProber returns a prober. listens reports whether the worker is notified of tasks.
-func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listens func() bool) *Prober {
+// NewProber returns a prober.
+func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listener listener) *Prober {
 	return &Prober{
 		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, table: s, changes: changes, pollers: pollers,
-		wanted: func() bool { return pollers.wait() && !s.Busy() }, listens: listens,
+		demand: waitingWorker{pollers, s}, listener: listener,
 	}
 }
 
@@ -91,9 +109,9 @@ func (p *Prober) Work(ctx context.Context) {
 	p.arrival = time.Now()
 	var cost time.Duration
 	for failures := 0; p.wait(ctx, probePauseFactor*cost) == nil; {
-		if !p.wanted() {
-			if n := len(p.marks); n > 0 && time.Since(p.marks[n-1].at) > maxBusy {
-				p.marks = nil
+		if !p.demand.wanted() {
+			if n := len(p.highWaters); n > 0 && time.Since(p.highWaters[n-1].at) > maxBusy {
+				p.highWaters = nil
 			}
 			continue
 		}
@@ -119,13 +137,13 @@ func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 		arrival = p.lastTask()
 	}
 	length := min(max(time.Since(arrival)/quietFactor, minProbePause), longest)
-	if p.listens() {
+	if p.listener.Listening() {
 		length = longest
 	}
 	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > asleepAfter
-	p.pollers.sleep(p.asleep && time.Since(p.looked) < 2*control.MaxLookPause)
+	p.pollers.sleep(p.asleep && time.Since(p.probedAt) < 2*control.MaxProbePause)
 	if p.asleep {
-		return retry.Pause(ctx, max(control.MaxLookPause, least))
+		return retry.Pause(ctx, max(control.MaxProbePause, least))
 	}
 	if err := retry.Pause(ctx, max(length, least)); err != nil || !p.idle {
 		return err
@@ -142,7 +160,7 @@ func (p *Prober) longest() time.Duration {
 	if !p.byID {
 		share = p.pollInterval / 2
 	}
-	return max(min(share, control.MaxLookPause), minProbePause)
+	return max(min(share, control.MaxProbePause), minProbePause)
 }
 
 // lastTask returns when a poller last claimed a task, or a probe last found one.
@@ -166,17 +184,17 @@ func (p *Prober) probe(ctx context.Context) error {
 	}
 	ctx, cancel := retry.StatementContext(ctx, probeTimeLimit)
 	defer cancel()
-	if p.marks == nil {
+	if p.highWaters == nil {
 		return p.begin(ctx)
 	}
-	for len(p.marks) > 1 && time.Since(p.marks[1].at) > lookBack {
-		p.marks = p.marks[1:]
+	for len(p.highWaters) > 1 && time.Since(p.highWaters[1].at) > idMargin {
+		p.highWaters = p.highWaters[1:]
 	}
-	first, last := p.marks[0].id, p.marks[len(p.marks)-1].id
+	first, last := p.highWaters[0].id, p.highWaters[len(p.highWaters)-1].id
 	maps.DeleteFunc(p.seen, func(id int64, _ bool) bool { return id <= first })
 	at := time.Now()
 	if p.idle || p.failed {
-		newest, err := p.look(ctx)
+		newest, err := p.readNewest(ctx)
 		if err != nil {
 			return err
 		}
@@ -184,7 +202,7 @@ func (p *Prober) probe(ctx context.Context) error {
 		if newest <= first {
 			// Tasks are deleted when they are done, so that the greatest id is often
 			// smaller than before. Whatever has a greater one from now on is new.
-			p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
+			p.highWaters, p.seen = []highWater{{at, newest}}, map[int64]bool{}
 			return nil
 		}
 	}
@@ -198,7 +216,7 @@ func (p *Prober) probe(ctx context.Context) error {
 			first = tasks[len(tasks)-1].ID
 		}
 		if last = max(last, first); len(tasks) < probePage {
-			p.marks = append(p.marks, mark{at, last})
+			p.highWaters = append(p.highWaters, highWater{at, last})
 			return nil
 		}
 	}
@@ -210,21 +228,21 @@ func (p *Prober) probe(ctx context.Context) error {
 // are there to a sweep.
 func (p *Prober) begin(ctx context.Context) error {
 	at := time.Now()
-	newest, err := p.look(ctx)
+	newest, err := p.readNewest(ctx)
 	if err == nil {
-		p.marks, p.seen = []mark{{at, newest}}, map[int64]bool{}
+		p.highWaters, p.seen = []highWater{{at, newest}}, map[int64]bool{}
 		p.pollers.SweepNow()
 	}
 	return err
 }
 
 // look returns the greatest id of a task, and tells the reader of changes what it has seen.
-func (p *Prober) look(ctx context.Context) (int64, error) {
+func (p *Prober) readNewest(ctx context.Context) (int64, error) {
 	at := time.Now()
 	news, err := p.table.News(ctx, control.ChangesMargin)
 	if err == nil {
-		p.looked = at
-		p.changes.Look(at, news.Changes)
+		p.probedAt = at
+		p.changes.Probed(at, news.Changes)
 	}
 	return news.Task, err
 }

@@ -77,6 +77,16 @@ func (s *storedTasks) count() (n int, pause time.Duration) {
 
 func (s *storedTasks) add(ids ...int64) { s.set(func() { s.ids = append(s.ids, ids...) }) }
 
+// demandFunc is a demand.
+type demandFunc func() bool
+
+func (f demandFunc) wanted() bool { return f() }
+
+// listening is a listener.
+type listening bool
+
+func (l listening) Listening() bool { return bool(l) }
+
 // proberOf returns a prober of a worker that does not run, and its poller.
 func proberOf(s *storedTasks) (*Prober, *Poller) {
 	p := NewPoller(PollerConfig{
@@ -85,7 +95,7 @@ func proberOf(s *storedTasks) (*Prober, *Poller) {
 		Gates:        Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
 		PollInterval: time.Second, Table: fakeTable{}, Settler: idleSettler{},
 	})
-	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: Pollers{"default": p}, wanted: func() bool { return true }, listens: func() bool { return false }}, p
+	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: Pollers{"default": p}, demand: demandFunc(func() bool { return true }), listener: listening(false)}, p
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
@@ -153,7 +163,7 @@ func TestProberFindsLateCommits(t *testing.T) {
 		time.Sleep(time.Second / 2) // the prober was idle
 		for id := int64(10); id < 500; id += 10 {
 			s.add(id)
-			time.Sleep(lookBack - 30*time.Millisecond)
+			time.Sleep(idMargin - 30*time.Millisecond)
 			s.add(id - 1)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
@@ -177,7 +187,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	}{
 		{quiet: time.Minute, within: 2 * time.Second},
 		{quiet: time.Minute, left: []int64{3, 900}, within: 2 * time.Second},
-		{quiet: asleepAfter + time.Minute, left: []int64{3}, within: 2 * control.MaxLookPause},
+		{quiet: asleepAfter + time.Minute, left: []int64{3}, within: 2 * control.MaxProbePause},
 		{quiet: 20 * time.Millisecond, left: []int64{3}, fails: true, within: 2 * time.Second},
 		{quiet: 20 * time.Millisecond, left: []int64{3}, within: 20 * time.Second},
 	} {
@@ -206,7 +216,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 			time.Sleep(c.within)
 			for _, id := range []int64{1001, 1002, 1003} {
 				s.add(id)
-				time.Sleep(control.MaxLookPause + time.Second/10)
+				time.Sleep(control.MaxProbePause + time.Second/10)
 				if !found(id) {
 					t.Errorf("%+v: task %d is not found", c, id)
 				}
@@ -222,7 +232,7 @@ func TestListeningWorkerLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s storedTasks
 		p, poller := proberOf(&s)
-		p.listens = func() bool { return true }
+		p.listener = listening(true)
 		go p.Work(t.Context())
 		time.Sleep(time.Minute)
 		before, _ := s.count()
@@ -264,7 +274,7 @@ func TestProberRests(t *testing.T) {
 			p, poller := proberOf(&s)
 			rests := func() bool { return time.Since(p.arrival) < c.rest }
 			p.arrival = time.Now()
-			p.wanted = func() bool { return !rests() || p.marks == nil && !c.sweep }
+			p.demand = demandFunc(func() bool { return !rests() || p.highWaters == nil && !c.sweep })
 			go p.Work(t.Context())
 			time.Sleep(c.rest - time.Second/10)
 			if n, _ := s.count(); n > 1 {
@@ -327,7 +337,7 @@ func TestLooksStandInForReads(t *testing.T) {
 		table, stored := &controltest.Table{}, &storedTasks{ids: []int64{1}}
 		p, _ := proberOf(stored)
 		var busy atomic.Bool
-		p.changes, p.wanted = readerOf(table.Read), func() bool { return !busy.Load() }
+		p.changes, p.demand = readerOf(table), demandFunc(func() bool { return !busy.Load() })
 		ctx, cancel := context.WithCancel(t.Context())
 		go p.changes.Work(ctx)
 		go p.Work(ctx)

@@ -30,12 +30,12 @@ type suspects struct {
 
 // suspect is a lane from which a claim failed. Only the poller's loop changes it.
 type suspect struct {
-	portion  retry.BatchSize
-	next     time.Time // when to claim from it again; guarded by suspects.mu
-	refused  map[int64]refusedTask
-	accepted time.Time // when tasks were last claimed from it
-	logged   time.Time // when a refusal was last logged
-	silent   int       // refusals since then
+	batchSize retry.BatchSize
+	next      time.Time // when to claim from it again; guarded by suspects.mu
+	refused   map[int64]refusedTask
+	accepted  time.Time // when tasks were last claimed from it
+	logged    time.Time // when a refusal was last logged
+	silent    int       // refusals since then
 }
 
 // refusedTask is a task that the database does not let be claimed.
@@ -77,7 +77,7 @@ func (s *suspects) add(sources []store.Source) {
 	}
 	for _, from := range sources {
 		if s.known[from.Lane] == nil {
-			s.known[from.Lane] = &suspect{portion: retry.NewBatchSize(), next: now, refused: map[int64]refusedTask{}}
+			s.known[from.Lane] = &suspect{batchSize: retry.NewBatchSize(), next: now, refused: map[int64]refusedTask{}}
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 		return w.claims, w.rest, false, w.err
 	}
 	for id, r := range l.refused {
-		gone := !w.rest.Held() && len(w.claims) < room && r.anchor >= start && !w.seen[id]
+		gone := !w.rest.Limited() && len(w.claims) < room && r.anchor >= start && !w.seen[id]
 		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // before start, a sweep finds it
 			delete(l.refused, id)
 		}
@@ -165,12 +165,12 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 // tasks as asked for. While statements fail, tasks that were refused before come last: a
 // walk may end with each that is refused again.
 func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
-	failing := w.portion.Failures > 0
+	failing := w.batchSize.Failures > 0
 	for after := int64(math.MinInt64); ; {
 		page, err := s.page(ctx, from, after)
 		if err != nil {
-			w.err, w.again = err, time.Now().Add(retry.ErrorPause(w.portion.Failures))
-			w.portion.Failures++
+			w.err, w.again = err, time.Now().Add(retry.ErrorPause(w.batchSize.Failures))
+			w.batchSize.Failures++
 			return false
 		}
 		var list []store.Candidate
@@ -188,7 +188,7 @@ func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 		switch {
 		case !s.take(ctx, w, list):
 			return false
-		case w.rest.Held():
+		case w.rest.Limited():
 			return true
 		case len(w.claims) >= w.room || len(page) < store.MaxBatch:
 			return s.take(ctx, w, w.retried) && (!w.blamed || s.take(ctx, w, w.doubted))
@@ -205,21 +205,21 @@ func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]
 	return s.table.Candidates(ctx, s.queue, from, after, store.MaxBatch)
 }
 
-// take claims from a list of tasks, a portion at a time. It reports false if the lane has
+// take claims from a list of tasks, a batchSize at a time. It reports false if the lane has
 // to wait before its next statement: other lanes have their turn after one that timed out.
 func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bool {
-	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Held() {
+	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Limited() {
 		if w.err = ctx.Err(); w.err != nil {
 			w.again = time.Now()
 			return false
 		}
-		n := min(len(list), w.portion.Size, w.room-len(w.claims))
+		n := min(len(list), w.batchSize.Size, w.room-len(w.claims))
 		claims, rest, late, err := w.claim(ctx, list[:n])
 		if err == nil {
-			w.portion.Accepted()
+			w.batchSize.Accepted()
 			w.rest = rest
 			for _, c := range list[:n] {
-				if !w.rest.Held() || slices.ContainsFunc(claims, func(own *store.Claim) bool { return own.ID == c.TaskID }) {
+				if !w.rest.Limited() || slices.ContainsFunc(claims, func(own *store.Claim) bool { return own.ID == c.TaskID }) {
 					delete(w.refused, c.TaskID)
 				}
 			}
@@ -228,9 +228,9 @@ func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bo
 			}
 			continue
 		}
-		trouble := retry.KindOf(s.table.Classify(err), late)
-		w.err, w.blamed = err, w.blamed || trouble == retry.Refused
-		wait := w.portion.Failed(n, trouble)
+		failure := retry.KindOf(s.table.Classify(err), late)
+		w.err, w.blamed = err, w.blamed || failure == retry.Refused
+		wait := w.batchSize.Failed(n, failure)
 		if late {
 			wait = max(wait, retry.ErrorPause(0))
 		}
@@ -294,11 +294,11 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 	}
 	claims, rest, complete, err := p.suspects.claim(ctx, suspect, from, room, claim)
 	switch {
-	case complete && rest.Held():
+	case complete && rest.Limited():
 		if len(claims) > 0 {
 			p.lanes.Admitted(at)
 		}
-		p.holdBack(at, rest, start)
+		p.park(at, rest, start)
 		return nil
 	case complete:
 		p.learn([]store.Lane{at}, []*control.CompiledPolicy{r}, claims, room, start)

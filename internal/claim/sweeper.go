@@ -176,7 +176,7 @@ func (s *sweeper) search(ctx context.Context) error {
 	defer cancel()
 	start := s.begin()
 	if start.Before(s.sweepAt) {
-		heads, err := s.finder.Look(ctx, s.lanes.Remembered(maxRechecked))
+		heads, err := s.finder.Recheck(ctx, s.lanes.Remembered(maxRechecked))
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		s := &sweeper{
 			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.NewTextHandler(&log, nil))},
+			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
 			every: time.Minute, finder: fakeFinder{find: func() ([]store.Head, error) { return heads, nil }},
 		}
@@ -90,7 +90,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		s := &sweeper{
 			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)},
+			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.DiscardHandler)},
 			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
 			wake:  make(chan struct{}, 1),
 			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
@@ -156,7 +156,7 @@ func TestNoSweepIsFarOff(t *testing.T) {
 		s := &sweeper{
 			outage: noOutage(), pauseFactor: searchPauseFactor,
 			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(unknownDelays, noLimits), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
+			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
 			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
 				time.Sleep(3 * time.Second)
 				sweeps = append(sweeps, time.Now())

@@ -20,10 +20,10 @@ const (
 	// changesEvery is the time between two reads of changes while the prober does not look
 	// for them.
 	changesEvery = time.Second
-	// MaxLookPause is the longest time between two looks of the prober, and lookValid is how
+	// MaxProbePause is the longest time between two looks of the prober, and probeValid is how
 	// long a look stands in for reads: workers obey within two seconds.
-	MaxLookPause = 1750 * time.Millisecond
-	lookValid    = 1850 * time.Millisecond
+	MaxProbePause = 1750 * time.Millisecond
+	probeValid    = 1850 * time.Millisecond
 	// ChangesMargin is how much later than a change with a later time a change may be
 	// committed and still be read.
 	ChangesMargin = 30 * time.Second
@@ -51,22 +51,25 @@ type effects interface {
 	PoliciesChanged()
 }
 
-// readChanges returns the changes of a time back from now.
-type readChanges func(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+// changesTable is the table of changes.
+type changesTable interface {
+	// Changes returns the changes of a time back from now.
+	Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+}
 
 // ChangeReader is the role that reads what people have asked of all workers, and obeys.
 // What it reads twice it obeys twice, which changes nothing.
 type ChangeReader struct {
-	changes   readChanges
+	table     changesTable
 	overrides *Overrides
 	effects   effects
 	events    events
-	// troubles learns whether changes can be read, and which pauses cannot be obeyed.
-	troubles *HealthReport
-	hurry    chan struct{} // signalled when there is something to read
+	// health learns whether changes can be read, and which pauses cannot be obeyed.
+	health *HealthReport
+	hurry  chan struct{} // signalled when there is something to read
 
-	seen   atomic.Int64 // what the last look saw
-	lookAt atomic.Int64 // when it began, in nanoseconds since 1970
+	seen     atomic.Int64 // what the last look saw
+	probedAt atomic.Int64 // when it began, in nanoseconds since 1970
 
 	pauses atomic.Pointer[[]pause] // nil if there are none
 
@@ -78,9 +81,9 @@ type ChangeReader struct {
 }
 
 // NewChangeReader returns a reader of changes that applies them through overrides and effects.
-func NewChangeReader(changes readChanges, overrides *Overrides, effects effects, troubles *HealthReport, log *slog.Logger) *ChangeReader {
+func NewChangeReader(table changesTable, overrides *Overrides, effects effects, health *HealthReport, log *slog.Logger) *ChangeReader {
 	return &ChangeReader{
-		changes: changes, overrides: overrides, effects: effects, troubles: troubles,
+		table: table, overrides: overrides, effects: effects, health: health,
 		events: events{log}, hurry: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
 }
@@ -93,11 +96,11 @@ func (r *ChangeReader) Work(ctx context.Context) {
 			r.events.changesFailed(err)
 			wait = max(wait, retry.ErrorPause(failures))
 			if failures++; failures >= unreadAfter {
-				r.troubles.unreadable(err)
+				r.health.unreadable(err)
 			}
 		} else {
 			failures = 0
-			r.troubles.unreadable(nil)
+			r.health.unreadable(nil)
 		}
 		r.wait(ctx, wait+rand.N(wait/20), failures > 0)
 	}
@@ -124,7 +127,7 @@ func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 		if retry.Await(ctx, r.hurry, min(next, left)) || next < left {
 			return
 		}
-		valid := time.Unix(0, r.lookAt.Load()).Add(lookValid)
+		valid := time.Unix(0, r.probedAt.Load()).Add(probeValid)
 		if end = start.Add(min(valid.Sub(start), allChangesEvery)); failed || !end.After(time.Now()) {
 			return
 		}
@@ -132,8 +135,8 @@ func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 }
 
 // Look takes note of what a look that began at a time has seen of the changes.
-func (r *ChangeReader) Look(at time.Time, seen int64) {
-	r.lookAt.Store(at.UnixNano())
+func (r *ChangeReader) Probed(at time.Time, seen int64) {
+	r.probedAt.Store(at.UnixNano())
 	if r.seen.Swap(seen) != seen {
 		retry.Signal(r.hurry)
 	}
@@ -170,7 +173,7 @@ func (r *ChangeReader) Read(ctx context.Context) error {
 		// The monotonic clock may stand still while the machine sleeps.
 		back = ChangesMargin + max(start.Sub(r.last), start.Round(0).Sub(r.last.Round(0)))
 	}
-	list, err := r.changes(ctx, back)
+	list, err := r.table.Changes(ctx, back)
 	if err != nil {
 		return err
 	}
@@ -273,7 +276,7 @@ func (r *ChangeReader) refusePauses(pauses map[string]error) {
 		}
 	}
 	r.refused = pauses
-	r.troubles.refusePauses(pauses)
+	r.health.refusePauses(pauses)
 }
 
 // pausesAt is a pause as a worker knows it.

@@ -21,7 +21,7 @@ func TestChangesAreReadEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, resumed := &controltest.Table{}, 0
 		var cancelled map[int64]int64
-		r := readerOf(table.Read, controltest.Effects{OnResumed: func() { resumed++ }, OnCancelled: func(fences map[int64]int64) { cancelled = fences }}, slog.New(slog.DiscardHandler))
+		r := readerOf(table, controltest.Effects{OnResumed: func() { resumed++ }, OnCancelled: func(fences map[int64]int64) { cancelled = fences }}, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Work(ctx)
 		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
@@ -84,7 +84,7 @@ func TestChangesAreReadEverySecond(t *testing.T) {
 func TestChangesAreReadSeldomWhileReadsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &controltest.Table{}
-		r := readerOf(table.Read, controltest.Effects{}, slog.New(slog.DiscardHandler))
+		r := readerOf(table, controltest.Effects{}, slog.New(slog.DiscardHandler))
 		table.Add("kind:charge", statements.ChangePause, "", time.Now(), time.Now().Add(10*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Work(ctx)

@@ -34,7 +34,7 @@ type HealthReport struct {
 	unread   string
 }
 
-// NewHealthReport returns a report without troubles.
+// NewHealthReport returns a report without health.
 func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
 
 // refuse sets which overrides of policies the worker cannot obey.
@@ -104,7 +104,7 @@ func (t *HealthReport) replace(announced *map[string]string, errs map[string]err
 // shortened returns the text of an error as it is announced.
 func shortened(text string) string { return storable.Text(text[:min(len(text), maxTrouble)]) }
 
-// AddTo adds the troubles to what the worker says of itself.
+// AddTo adds the health to what the worker says of itself.
 func (t *HealthReport) AddTo(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

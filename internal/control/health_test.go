@@ -26,15 +26,14 @@ func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		texts := map[string]string{"a": "2 * theirs", "b": "1h"}
-		o := NewTaskPolicies(func(context.Context, []string) (map[string]string, error) { return texts, nil },
-			func(context.Context, []sqlgen.Formula) error { return nil }, func(map[string]string) {}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		o := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		go o.Work(ctx)
 		announces := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
 			var info store.WorkerInfo
-			if o.troubles.AddTo(&info); !slices.Equal(slices.Sorted(maps.Keys(info.Policies)), want) {
+			if o.health.AddTo(&info); !slices.Equal(slices.Sorted(maps.Keys(info.Policies)), want) {
 				t.Errorf("%s: it announces %v, want %v", what, info.Policies, want)
 			}
 		}
@@ -63,20 +62,20 @@ func TestTroublesAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, e := &controltest.Table{}, slog.New(slog.DiscardHandler)
 		var refuses atomic.Bool
-		o := NewOverrides(func(context.Context, []sqlgen.Formula) error {
+		o := NewOverrides(controltest.Database{OnCheck: func(context.Context, []sqlgen.Formula) error {
 			if refuses.Load() {
 				return errors.New("3 is another number here" + strings.Repeat("!", maxTrouble))
 			}
 			return nil
-		}, map[string]*CompiledPolicy{"mail": Compile(backoff.ParseDeferred("1h"))}, controltest.Effects{}, NewHealthReport(), e)
-		r := NewChangeReader(table.Read, o, controltest.Effects{}, o.troubles, e)
+		}}, map[string]*CompiledPolicy{"mail": Compile(backoff.ParseDeferred("1h"))}, controltest.Effects{}, NewHealthReport(), e)
+		r := NewChangeReader(table, o, controltest.Effects{}, o.health, e)
 		var announcements atomic.Int64
 		go func() {
-			for range r.troubles.Changed {
+			for range r.health.Changed {
 				announcements.Add(1)
 			}
 		}()
-		defer close(r.troubles.Changed)
+		defer close(r.health.Changed)
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Work(ctx)
 		go o.Work(ctx)
@@ -86,7 +85,7 @@ func TestTroublesAreAnnounced(t *testing.T) {
 			time.Sleep(d)
 			synctest.Wait()
 			var info store.WorkerInfo
-			r.troubles.AddTo(&info)
+			r.health.AddTo(&info)
 			if !slices.Equal(info.Refused, refused) {
 				t.Errorf("%s: the worker announces that it refuses %+v, want %+v", what, info.Refused, refused)
 			}
@@ -143,7 +142,7 @@ func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer // written by one goroutine, and read while it waits
 		table, log := &controltest.Table{}, slog.New(slog.NewTextHandler(&said, nil))
-		r := readerOf(table.Read, controltest.Effects{}, log)
+		r := readerOf(table, controltest.Effects{}, log)
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Work(ctx)
 		after := func(what string, d time.Duration, want ...string) {
@@ -151,7 +150,7 @@ func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 			time.Sleep(d) // by the clock of the bubble
 			synctest.Wait()
 			var info store.WorkerInfo
-			r.troubles.AddTo(&info)
+			r.health.AddTo(&info)
 			if got := slices.Sorted(maps.Keys(info.RefusedPauses)); !slices.Equal(got, want) {
 				t.Errorf("%s: the worker announces that it cannot obey %v, want %v", what, got, want)
 			}

@@ -1,17 +1,13 @@
 package control
 
 import (
-	"context"
 	"log/slog"
 
-	"github.com/falldue/falldue/sqlgen"
+	"github.com/falldue/falldue/internal/control/controltest"
 )
 
 // readerOf returns a reader of changes.
-func readerOf(changes readChanges, effects effects, log *slog.Logger) *ChangeReader {
-	troubles := NewHealthReport()
-	return NewChangeReader(changes, NewOverrides(agrees, nil, effects, troubles, log), effects, troubles, log)
+func readerOf(table changesTable, effects effects, log *slog.Logger) *ChangeReader {
+	health := NewHealthReport()
+	return NewChangeReader(table, NewOverrides(controltest.Database{}, nil, effects, health, log), effects, health, log)
 }
-
-// agrees is a database that computes delays as Go does.
-func agrees(context.Context, []sqlgen.Formula) error { return nil }

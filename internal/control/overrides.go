@@ -12,7 +12,6 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // Overrides has the overrides of policies that hold. It is a role, which computes the rules
@@ -20,12 +19,12 @@ import (
 // sweeps do not wait for it: they go by the old rules until then.
 type Overrides struct {
 	kinds   map[string]*CompiledPolicy // the rules of kinds
-	check   func(context.Context, []sqlgen.Formula) error
+	table   delayChecker
 	effects effects
 	events  events
-	// troubles learns which overrides cannot be obeyed.
-	troubles *HealthReport
-	woken    chan struct{}
+	// health learns which overrides cannot be obeyed.
+	health *HealthReport
+	woken  chan struct{}
 
 	// active has the overrides that hold, the most specific first. It is nil if there are
 	// none, which is all that others look at then.
@@ -65,10 +64,10 @@ type request struct {
 // retryOverride is the time between two tries to make the rules of an override.
 const retryOverride = 10 * time.Second
 
-// NewOverrides returns overrides of the policies of kinds. check compares delays with the database's.
-func NewOverrides(check func(context.Context, []sqlgen.Formula) error, kinds map[string]*CompiledPolicy, effects effects, troubles *HealthReport, log *slog.Logger) *Overrides {
+// NewOverrides returns overrides of the policies of kinds.
+func NewOverrides(table delayChecker, kinds map[string]*CompiledPolicy, effects effects, health *HealthReport, log *slog.Logger) *Overrides {
 	return &Overrides{
-		kinds: kinds, check: check, effects: effects, events: events{log}, troubles: troubles, woken: make(chan struct{}, 1),
+		kinds: kinds, table: table, effects: effects, events: events{log}, health: health, woken: make(chan struct{}, 1),
 		wanted: map[request]func(){}, logged: map[string]string{},
 	}
 }
@@ -205,7 +204,7 @@ func (o *Overrides) tell() {
 	slices.SortFunc(list, func(a, b store.Refusal) int {
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Own, b.Own))
 	})
-	o.troubles.refuse(list)
+	o.health.refuse(list)
 }
 
 // log logs why an override cannot be obeyed, unless that is known. The caller holds mu.
@@ -247,7 +246,11 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 	o.wanted = map[request]func(){}
 	o.mu.Unlock()
 
-	errs := o.checkAll(ctx, unmade)
+	made := make([]*CompiledPolicy, len(unmade))
+	for i, u := range unmade {
+		made[i] = u.made
+	}
+	errs, _ := checkDelays(ctx, o.table, made)
 	o.mu.Lock()
 	for i, u := range unmade {
 		if u.keep(errs[i], now); errs[i] != nil && ctx.Err() == nil {
@@ -338,37 +341,6 @@ func (u pending) keep(err error, now time.Time) {
 	if err != nil {
 		u.rules[u.own] = overridden{u.old, err, now.Add(retryOverride)}
 	}
-}
-
-// checkAll returns why each of the rules cannot be obeyed, or nil.
-func (o *Overrides) checkAll(ctx context.Context, list []pending) []error {
-	errs := make([]error, len(list))
-	var valid []int
-	for i, u := range list {
-		if errs[i] = u.made.Policy.Err(); errs[i] == nil {
-			valid = append(valid, i)
-		}
-	}
-	check := func(part []int) error {
-		ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
-		defer cancel()
-		formulas := make([]sqlgen.Formula, len(part))
-		for k, i := range part {
-			formulas[k] = list[i].made.Policy.Delay()
-		}
-		return o.check(ctx, formulas)
-	}
-	for part := range slices.Chunk(valid, MaxChecked) {
-		start, err := time.Now(), check(part)
-		for k, i := range part {
-			if err != nil && len(part) > 1 && time.Since(start) < retry.StatementTimeout {
-				errs[i] = check(part[k : k+1]) // one of them may be to blame
-			} else {
-				errs[i] = err
-			}
-		}
-	}
-	return errs
 }
 
 // scheduledOverride is an override as the table of changes has it.

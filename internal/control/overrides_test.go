@@ -31,13 +31,13 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		refused := errors.New("3 is another number here")
 		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		kind := Compile(backoff.ParseDeferred("1h"))
-		o := NewOverrides(func(_ context.Context, list []sqlgen.Formula) error {
+		o := NewOverrides(controltest.Database{OnCheck: func(_ context.Context, list []sqlgen.Formula) error {
 			if refuses.Load() && strings.Contains(list[0].String(), "3 *") {
 				return refused
 			}
 			return nil
-		}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: func() { retimed.Add(1) }}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
-		r := NewChangeReader(table.Read, o, controltest.Effects{}, o.troubles, o.events.log)
+		}}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: func() { retimed.Add(1) }}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
+		r := NewChangeReader(table, o, controltest.Effects{}, o.health, o.events.log)
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Work(ctx)
 		go o.Work(ctx)
@@ -112,12 +112,12 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kind, away := Compile(backoff.ParseDeferred("1h")), atomic.Bool{}
 		away.Store(true)
-		o := NewOverrides(func(context.Context, []sqlgen.Formula) error {
+		o := NewOverrides(controltest.Database{OnCheck: func(context.Context, []sqlgen.Formula) error {
 			if away.Load() {
 				return errors.New("the database is away")
 			}
 			return nil
-		}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		}}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		c := knownChange{read: time.Now()}
 		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * original"}]}`
@@ -144,7 +144,7 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 func TestOverridesGoByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	kind := Compile(backoff.ParseDeferred("1h"))
-	o := NewOverrides(agrees, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
+	o := NewOverrides(controltest.Database{}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 	at, read := store.Lane{State: "open", Kind: "mail", Attempts: 1}, time.Now().Add(-24*time.Second)
 	for _, step := range []struct {
 		what     string

@@ -10,7 +10,6 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // TaskPolicies has the rules of policies that tasks have of their own. It is a role, which
@@ -18,13 +17,12 @@ import (
 // the lanes out until their rules are known, and do not wait. The text of a key never
 // changes, so that a rule that was read once stays valid.
 type TaskPolicies struct {
-	read   func(ctx context.Context, keys []string) (texts map[string]string, err error)
-	check  func(context.Context, []sqlgen.Formula) error
-	keep   func(texts map[string]string) // is told which policies are in the table
+	table  policyTable
+	stored storedPolicies
 	events events
-	// troubles learns which policies cannot be read.
-	troubles *HealthReport
-	woken    chan struct{} // signalled when rules are wanted
+	// health learns which policies cannot be read.
+	health *HealthReport
+	woken  chan struct{} // signalled when rules are wanted
 
 	mu sync.Mutex
 	// Recent has the rules that were used last. When it is full it becomes older, whose
@@ -55,15 +53,24 @@ const (
 	keepUnreadable = time.Minute
 	// maxRecent is the greatest number of rules in each of recent and older.
 	maxRecent = 10_000
-	// MaxChecked is the greatest number of formulas that one statement checks.
-	MaxChecked = 50
 )
 
-// NewTaskPolicies returns per-task policies. read returns the texts of keys, check compares delays
-// with the database's, and keep is told which policies are in the table.
-func NewTaskPolicies(read func(context.Context, []string) (map[string]string, error), check func(context.Context, []sqlgen.Formula) error, keep func(map[string]string), troubles *HealthReport, log *slog.Logger) *TaskPolicies {
+// policyTable is the table of policies.
+type policyTable interface {
+	delayChecker
+	// Policies returns the texts of policies, by their keys.
+	Policies(ctx context.Context, keys []string) (texts map[string]string, err error)
+}
+
+// storedPolicies is told which policies are in the table.
+type storedPolicies interface {
+	Stored(texts map[string]string)
+}
+
+// NewTaskPolicies returns the policies of tasks in a table.
+func NewTaskPolicies(table policyTable, stored storedPolicies, health *HealthReport, log *slog.Logger) *TaskPolicies {
 	return &TaskPolicies{
-		read: read, check: check, keep: keep, events: events{log}, troubles: troubles, woken: make(chan struct{}, 1),
+		table: table, stored: stored, events: events{log}, health: health, woken: make(chan struct{}, 1),
 		Recent: map[string]TaskPolicy{}, wanted: map[string]map[askingLane]func(){}, skipped: map[string]TaskPolicy{},
 	}
 }
@@ -179,68 +186,46 @@ func (o *TaskPolicies) tell(rules map[string]TaskPolicy) time.Duration {
 		}
 		wait, errs[key] = min(wait, left), r.Err
 	}
-	o.troubles.skip(errs)
+	o.health.skip(errs)
 	return wait
 }
 
-// Load reads the rules of keys, and checks that the database computes their delays as
-// Go does.
+// Load reads the policies of keys, and checks that the database computes their delays as Go does.
 func (o *TaskPolicies) Load(ctx context.Context, keys []string) (map[string]TaskPolicy, error) {
-	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
-	defer cancel()
-	texts, err := o.read(ctx, keys)
+	texts, err := o.readTexts(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read policies: %w", err)
 	}
-	o.keep(texts)
-	rules := make(map[string]TaskPolicy, len(keys))
+	o.stored.Stored(texts)
+	policies := make(map[string]TaskPolicy, len(keys))
 	var parsed []string // keys
+	var compiled []*CompiledPolicy
 	for _, key := range keys {
 		text, ok := texts[key]
 		if !ok {
-			rules[key] = unreadable(fmt.Errorf("policy %s is not in the policies table", key))
+			policies[key] = unreadable(fmt.Errorf("policy %s is not in the policies table", key))
 			continue
 		}
 		policy, err := backoff.Parse(text)
 		if err != nil {
-			rules[key] = unreadable(fmt.Errorf("policy %s: %w", key, err))
+			policies[key] = unreadable(fmt.Errorf("policy %s: %w", key, err))
 			continue
 		}
-		rules[key] = TaskPolicy{Policy: Compile(policy)}
-		parsed = append(parsed, key)
+		parsed, compiled = append(parsed, key), append(compiled, Compile(policy))
 	}
-	for len(parsed) > 0 {
-		n := min(len(parsed), MaxChecked)
-		if err := o.checkAll(ctx, rules, parsed[:n]); err != nil {
-			return nil, err
+	errs, err := checkDelays(ctx, o.table, compiled)
+	for i, key := range parsed {
+		if policies[key] = (TaskPolicy{Policy: compiled[i]}); errs[i] != nil {
+			policies[key] = unreadable(errs[i])
 		}
-		parsed = parsed[n:]
 	}
-	return rules, nil
+	return policies, err
 }
 
-// checkAll checks the delays of the policies of keys. If the database refuses their
-// statement, or computes one of them differently, it checks each by itself.
-func (o *TaskPolicies) checkAll(ctx context.Context, rules map[string]TaskPolicy, keys []string) error {
-	formulas := make([]sqlgen.Formula, len(keys))
-	for i, key := range keys {
-		formulas[i] = rules[key].Policy.Policy.Delay()
-	}
-	err := o.check(ctx, formulas)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return err
-	case len(keys) == 1:
-		rules[keys[0]] = unreadable(err)
-	default:
-		for i := range keys {
-			if err := o.checkAll(ctx, rules, keys[i:i+1]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+func (o *TaskPolicies) readTexts(ctx context.Context, keys []string) (map[string]string, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return o.table.Policies(ctx, keys)
 }
 
 func unreadable(err error) TaskPolicy {

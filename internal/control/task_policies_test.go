@@ -14,6 +14,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -30,7 +31,7 @@ func ownLane(key string) store.Lane {
 // and the number of all is limited.
 func TestRulesInUseAreRemembered(t *testing.T) {
 	t.Parallel()
-	rules := NewTaskPolicies(nil, nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
+	rules := NewTaskPolicies(nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
 	used := Compile(backoff.Constant(time.Second))
 	rules.loaded(map[string]TaskPolicy{"used": {Policy: used}})
 	other := Compile(backoff.Constant(0))
@@ -55,19 +56,19 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		texts, failures := map[string]string{"nonsense": "delay nonsense", "refused": "delay 7s"}, 0
-		rules := NewTaskPolicies(func(context.Context, []string) (map[string]string, error) {
+		rules := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) {
 			if failures++; failures < 3 {
 				return nil, errors.New("no connection")
 			}
 			return texts, nil
-		}, func(_ context.Context, formulas []sqlgen.Formula) error {
+		}, OnCheck: func(_ context.Context, formulas []sqlgen.Formula) error {
 			for _, f := range formulas {
 				if f.Micros(1) == 7_000_000 {
 					return errors.New("computed differently")
 				}
 			}
 			return nil
-		}, func(map[string]string) {}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
+		}}, controltest.Database{}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
 		ready := map[string]bool{}
 		ask := func(key string) *CompiledPolicy {
 			return rules.PolicyOf("default", ownLane(key), func() { ready[key] = true })
@@ -116,7 +117,7 @@ func TestPolicyIsReadWithinALimit(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		rules := NewTaskPolicies(s.Policies, s.CheckDelays, func(map[string]string) {}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		rules := NewTaskPolicies(s, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		start := time.Now()
 		if _, err := rules.Load(t.Context(), []string{"key"}); err == nil {
 			t.Error("a database that does not answer has a policy")

@@ -37,7 +37,7 @@ func TestLanesBehindATaskWaitForIt(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				delay := time.Hour
-				l := NewTracker(func(store.Lane) (time.Duration, bool) { return delay, true }, allLimited)
+				l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, allLimited})
 				l.Hint(held, time.Now())
 				l.ParkBehind(held, "order of a", FirstTask{Lane: next, Due: time.Now().Add(c.due), Delay: delay, Anchor: 7}, pause)
 				start := time.Now()
@@ -74,7 +74,7 @@ func allLimited(store.Lane) bool { return true }
 func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewTracker(unknownDelays, func(at store.Lane) bool { return at.Key != "" })
+		l := NewTracker(rules{unknownDelays, func(at store.Lane) bool { return at.Key != "" }})
 		lane := func(prefix string, i int) store.Lane {
 			return store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(prefix, i)}
 		}
@@ -118,7 +118,7 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewTracker(unknownDelays, allLimited)
+		l := NewTracker(rules{unknownDelays, allLimited})
 		const many = 5_000
 		for i := range many {
 			l.Hint(store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(i)}, time.Now())

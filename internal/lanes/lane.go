@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// knownLane is what a worker knows of a lane. Anchors are in the database's
+// laneState is what a worker knows of a lane. Anchors are in the database's
 // microseconds since 1970.
-type knownLane struct {
+type laneState struct {
 	store.Lane
 	// Due is when the first task falls due, by the worker's monotonic clock. It is
 	// zero if no task is known.
@@ -52,7 +52,7 @@ type knownLane struct {
 }
 
 // turn is the time since which the lane waits for its turn among those of its kind.
-func (f *knownLane) turn() time.Time {
+func (f *laneState) turn() time.Time {
 	if f.served.After(f.Due) {
 		return f.served
 	}
@@ -60,7 +60,7 @@ func (f *knownLane) turn() time.Time {
 }
 
 // hasDelay reports whether the policy of the lane's tasks delays them.
-func (f *knownLane) hasDelay() bool { return f.Attempts > 0 && f.State == statements.StateOpen }
+func (f *laneState) hasDelay() bool { return f.Attempts > 0 && f.State == statements.StateOpen }
 
 // commitMargin is how much later than a task with a later anchor a task may be
 // committed and still be found by the next claim from its lane. A task that is
@@ -68,7 +68,7 @@ func (f *knownLane) hasDelay() bool { return f.Attempts > 0 && f.State == statem
 const commitMargin = 50 * time.Millisecond
 
 // bound returns the anchor from which to look for tasks that come into the lane.
-func (f *knownLane) bound() int64 { return max(f.claimedUpTo-commitMargin.Microseconds(), 0) }
+func (f *laneState) bound() int64 { return max(f.claimedUpTo-commitMargin.Microseconds(), 0) }
 
 // FirstTask is the first task of a lane, as a sweep or a look found it. Its due time is
 // zero while the rule of the lane is not known.
@@ -81,18 +81,18 @@ type FirstTask struct {
 }
 
 // precedes reports whether the task falls due before those that are known of its lane.
-func (t FirstTask) precedes(f *knownLane) bool { return f.Due.IsZero() || t.Due.Before(f.Due) }
+func (t FirstTask) precedes(f *laneState) bool { return f.Due.IsZero() || t.Due.Before(f.Due) }
 
 // comesBefore reports whether the lane is claimed from before another one: that of the
 // lowest priority first whose first task falls due first.
-func (f *knownLane) comesBefore(g *knownLane) bool {
+func (f *laneState) comesBefore(g *laneState) bool {
 	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.Due.Compare(g.Due), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
 }
 
-func (f *knownLane) at() *int { return &f.heapIndex }
+func (f *laneState) at() *int { return &f.heapIndex }
 
 // laneHeap holds lanes in which a task is known.
-type laneHeap = indexedHeap[*knownLane]
+type laneHeap = indexedHeap[*laneState]
 
 // class sorts the lanes of a priority, so that each class has its share of the claims.
 type class int
@@ -104,7 +104,7 @@ const (
 	numClasses
 )
 
-func (f *knownLane) classNow() class {
+func (f *laneState) classNow() class {
 	switch {
 	case !f.limited:
 		return free
@@ -122,7 +122,7 @@ func (c *classes) empty() bool {
 }
 
 // firstDue returns the lane that has been due for longest, and false if none is due.
-func (c *classes) firstDue(now time.Time) (first *knownLane, ok bool) {
+func (c *classes) firstDue(now time.Time) (first *laneState, ok bool) {
 	for _, h := range c {
 		if len(h) > 0 && !h[0].Due.After(now) && (first == nil || h[0].comesBefore(first)) {
 			first = h[0]
@@ -140,14 +140,14 @@ func (c *classes) anyDue(now time.Time, withLimits bool) bool {
 
 // due returns up to most lanes that are due, with limits or without. Those that are tried again
 // get half of the places if there are too few, however many they are.
-func (c *classes) due(now time.Time, most int, withLimits bool) []*knownLane {
+func (c *classes) due(now time.Time, most int, withLimits bool) []*laneState {
 	if !withLimits {
 		return firstOf(&c[free], now, most)
 	}
 	fresh, again := firstOf(&c[limited], now, most), firstOf(&c[retried], now, most)
 	again = again[:min(len(again), max(most-len(fresh), most/2))]
 	list := slices.Concat(fresh[:min(len(fresh), most-len(again))], again)
-	slices.SortFunc(list, func(f, g *knownLane) int {
+	slices.SortFunc(list, func(f, g *laneState) int {
 		if f.comesBefore(g) {
 			return -1
 		}
@@ -157,9 +157,9 @@ func (c *classes) due(now time.Time, most int, withLimits bool) []*knownLane {
 }
 
 // firstOf returns the first lanes of a heap that are due, up to most.
-func firstOf(h *laneHeap, now time.Time, most int) (list []*knownLane) {
+func firstOf(h *laneHeap, now time.Time, most int) (list []*laneState) {
 	for len(list) < most && len(*h) > 0 && !(*h)[0].Due.After(now) {
-		f, _ := heap.Pop(h).(*knownLane)
+		f, _ := heap.Pop(h).(*laneState)
 		list = append(list, f)
 	}
 	for _, f := range list {

@@ -122,7 +122,7 @@ func (l *Tracker) together(retry time.Time) time.Time {
 }
 
 // park adds a lane to those that a limit holds back, which are tried again at a time.
-func (l *Tracker) park(f *knownLane, limit string, retry time.Time) {
+func (l *Tracker) park(f *laneState, limit string, retry time.Time) {
 	l.remove(f)
 	h := l.parked[limit]
 	if h == nil {
@@ -138,7 +138,7 @@ func (l *Tracker) park(f *knownLane, limit string, retry time.Time) {
 }
 
 // unpark records that a lane is no longer parked.
-func (l *Tracker) unpark(f *knownLane) {
+func (l *Tracker) unpark(f *laneState) {
 	if f.behind != nil {
 		l.behind--
 	}
@@ -174,7 +174,7 @@ func (l *Tracker) retimeParked() {
 			if f.behind == nil {
 				continue
 			}
-			if delay, known := l.DelayOf(f.behind.Lane); known && f.behind.Delayed() {
+			if delay, known := l.rules.DelayOf(f.behind.Lane); known && f.behind.Delayed() {
 				longer := delay - f.behind.Delay
 				if f.behind.Delay = delay; longer < 0 {
 					h.retry = h.retry.Add(longer)
@@ -230,7 +230,7 @@ func (l *Tracker) releaseDue(now time.Time, most int) {
 // others, they are tried again soon, unless those get all that the limit admits.
 func (l *Tracker) release(h *parkedLanes) (n int) {
 	for ; n < maxReleased && len(h.lanes) > 0; n++ {
-		f, _ := heap.Pop(&h.lanes).(*knownLane)
+		f, _ := heap.Pop(&h.lanes).(*laneState)
 		l.unpark(f)
 		l.push(f)
 	}

@@ -13,7 +13,7 @@ import (
 func TestClaimsInVainBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		known, at := NewTracker(unknownDelays, noLimits), store.Lane{State: "open", Kind: "k", Key: "hot"}
+		known, at := NewTracker(rules{unknownDelays, noLimits}), store.Lane{State: "open", Kind: "k", Key: "hot"}
 		known.Hint(at, time.Now())
 		// hold holds the lane back, and returns for how long.
 		hold := func(wait time.Duration) time.Duration {
@@ -66,6 +66,15 @@ func TestClaimsInVainBackOff(t *testing.T) {
 
 // unknownDelays knows the delay of no lane.
 func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }
+
+// rules are the Rules of tests.
+type rules struct {
+	delay   func(store.Lane) (time.Duration, bool)
+	limited func(store.Lane) bool
+}
+
+func (r rules) DelayOf(at store.Lane) (time.Duration, bool) { return r.delay(at) }
+func (r rules) Limited(at store.Lane) bool                  { return r.limited(at) }
 
 // noLimits reports that the tasks of no lane have limits.
 func noLimits(store.Lane) bool { return false }

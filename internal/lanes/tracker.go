@@ -18,7 +18,7 @@ import (
 // where to look and how long to sleep. The database decides what is due.
 type Tracker struct {
 	mu    sync.Mutex
-	Lanes map[store.Lane]*knownLane
+	Lanes map[store.Lane]*laneState
 	// waiting has the lanes in which a task is known, by their priorities, but for the parked ones.
 	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
@@ -40,37 +40,40 @@ type Tracker struct {
 	freedSince map[string]bool // limits of which permits were freed since the last claim began
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
-	DelayOf    delayOf
-	limited    func(store.Lane) bool
+	rules      Rules
+}
+
+// Rules are the delays and limits of lanes.
+type Rules interface {
+	// DelayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
+	DelayOf(store.Lane) (time.Duration, bool)
+	// Limited reports whether the tasks of a lane have limits.
+	Limited(store.Lane) bool
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
-// delayOf returns the delay of a lane whose tasks have failed, and false if it is not known.
-type delayOf func(store.Lane) (time.Duration, bool)
-
-// NewTracker returns a tracker that knows no lanes. The function limited reports whether the tasks
-// of a lane have limits.
-func NewTracker(delay delayOf, limited func(store.Lane) bool) *Tracker {
+// NewTracker returns a tracker that knows no lanes.
+func NewTracker(rules Rules) *Tracker {
 	return &Tracker{
-		Lanes: map[store.Lane]*knownLane{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]int64{},
-		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), DelayOf: delay, limited: limited,
+		Lanes: map[store.Lane]*laneState{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]int64{},
+		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), rules: rules,
 	}
 }
 
-// knownLane returns what is known of a lane, which the caller sets.
-func (l *Tracker) knownLane(at store.Lane) *knownLane {
+// stateOf returns what is known of a lane, which the caller sets.
+func (l *Tracker) stateOf(at store.Lane) *laneState {
 	f := l.Lanes[at]
 	if f == nil {
-		f = &knownLane{Lane: at, heapIndex: notInHeap, limited: l.limited(at)}
+		f = &laneState{Lane: at, heapIndex: notInHeap, limited: l.rules.Limited(at)}
 		l.Lanes[at] = f
 	}
 	return f
 }
 
 // set records when the first task of a lane falls due and from where claims look.
-func (l *Tracker) set(f *knownLane, due time.Time, since int64) {
+func (l *Tracker) set(f *laneState, due time.Time, since int64) {
 	f.Due, f.scanFrom, f.firstAnchor = due, since, 0
 	if f.emptyElem != nil {
 		l.empty.Remove(f.emptyElem)
@@ -87,7 +90,7 @@ func (l *Tracker) set(f *knownLane, due time.Time, since int64) {
 }
 
 // push adds a lane to those of its priority.
-func (l *Tracker) push(f *knownLane) {
+func (l *Tracker) push(f *laneState) {
 	w := l.waiting[f.Priority]
 	if w == nil {
 		w = &classes{}
@@ -100,7 +103,7 @@ func (l *Tracker) push(f *knownLane) {
 }
 
 // remove removes a lane from those of its priority, or from those of its limit.
-func (l *Tracker) remove(f *knownLane) {
+func (l *Tracker) remove(f *laneState) {
 	if held := f.parked; held != nil {
 		heap.Remove(&held.lanes, f.heapIndex)
 		if l.unpark(f); len(held.lanes) == 0 {
@@ -117,7 +120,7 @@ func (l *Tracker) remove(f *knownLane) {
 }
 
 // setEmpty records that no task of a lane is known.
-func (l *Tracker) setEmpty(f *knownLane) {
+func (l *Tracker) setEmpty(f *laneState) {
 	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable, f.retried = time.Time{}, f.bound(), 0, time.Time{}, false, false
 	if f.heapIndex != notInHeap {
 		l.remove(f)
@@ -128,7 +131,7 @@ func (l *Tracker) setEmpty(f *knownLane) {
 		l.empty.MoveToFront(f.emptyElem)
 	}
 	if l.empty.Len() > maxEmpty {
-		oldest, _ := l.empty.Remove(l.empty.Back()).(*knownLane)
+		oldest, _ := l.empty.Remove(l.empty.Back()).(*laneState)
 		delete(l.Lanes, oldest.Lane)
 	}
 }
@@ -137,14 +140,14 @@ func (l *Tracker) setEmpty(f *knownLane) {
 func (l *Tracker) Hint(at store.Lane, t time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.knownLane(at)
+	f := l.stateOf(at)
 	if time.Since(t) > commitMargin { // its anchor may be anywhere, such as with RunAt
 		f.claimedUpTo = 0
 	}
 	l.hintLocked(f, t)
 }
 
-func (l *Tracker) hintLocked(f *knownLane, t time.Time) {
+func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	if f.Due.IsZero() || t.Before(f.Due) {
 		l.set(f, t, f.bound()) // the new first task, perhaps before since
 		l.noteDelay(f)
@@ -186,16 +189,16 @@ func (l *Tracker) BeginSweep() {
 func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.knownLane(at)
+	f := l.stateOf(at)
 	f.claimedUpTo, f.hinted, f.claimed, f.served = max(f.claimedUpTo, since), time.Time{}, l.sweeps, time.Now()
 	l.set(f, due, max(f.scanFrom, since))
 	l.noteDelay(f)
 }
 
 // noteDelay records which part of a lane's due time its policy has given.
-func (l *Tracker) noteDelay(f *knownLane) {
+func (l *Tracker) noteDelay(f *laneState) {
 	if f.hasDelay() {
-		f.delay, _ = l.DelayOf(f.Lane)
+		f.delay, _ = l.rules.DelayOf(f.Lane)
 	}
 }
 
@@ -207,7 +210,7 @@ func (l *Tracker) Retime() {
 		if !f.hasDelay() || f.Due.IsZero() && f.hinted.IsZero() {
 			continue
 		}
-		delay, known := l.DelayOf(f.Lane)
+		delay, known := l.rules.DelayOf(f.Lane)
 		if !known {
 			continue
 		}
@@ -285,7 +288,7 @@ func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 		if t.Due.IsZero() {
 			continue
 		}
-		f := l.knownLane(t.Lane)
+		f := l.stateOf(t.Lane)
 		if f.claimed != l.sweeps || t.precedes(f) {
 			l.find(f, t)
 		}
@@ -304,7 +307,7 @@ func (l *Tracker) Found(found []FirstTask) {
 		if t.Due.IsZero() {
 			continue
 		}
-		if f := l.knownLane(t.Lane); t.precedes(f) {
+		if f := l.stateOf(t.Lane); t.precedes(f) {
 			l.find(f, t)
 		}
 	}
@@ -322,7 +325,7 @@ func (l *Tracker) DueOf(at store.Lane, anchor int64) (time.Time, time.Duration) 
 }
 
 // find records the first task of a lane.
-func (l *Tracker) find(f *knownLane, t FirstTask) {
+func (l *Tracker) find(f *laneState, t FirstTask) {
 	anchor, missed := l.missed[t.Lane]
 	f.unclaimable = t.Unclaimable || missed && anchor == t.Anchor
 	f.claimedUpTo = max(f.claimedUpTo, min(t.Anchor, t.Now))
@@ -336,7 +339,7 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for e := l.empty.Front(); e != nil && len(sources) < most; e = e.Next() {
-		f, _ := e.Value.(*knownLane)
+		f, _ := e.Value.(*laneState)
 		sources = append(sources, store.Source{Lane: f.Lane, Since: f.scanFrom})
 	}
 	return sources
@@ -379,7 +382,7 @@ func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 }
 
 // collect appends lanes of one priority to a list, in turns.
-func (l *Tracker) collect(due []store.Lane, lanes []*knownLane) []store.Lane {
+func (l *Tracker) collect(due []store.Lane, lanes []*laneState) []store.Lane {
 	first := len(due)
 	for _, f := range lanes {
 		due = append(due, f.Lane)

@@ -33,12 +33,12 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		}, after},
 		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *Tracker) { l.Hint(at, later); l.Swept([]FirstTask{{Lane: at, Due: after}}, 0, start) }, after},
 	} {
-		known := NewTracker(unknownDelays, noLimits)
+		known := NewTracker(rules{unknownDelays, noLimits})
 		known.Hint(at, before)
 		known.BeginClaim([]store.Lane{at})
 		known.BeginSweep()
 		c.do(known)
-		if got := known.knownLane(at).Due; !got.Equal(c.want) {
+		if got := known.stateOf(at).Due; !got.Equal(c.want) {
 			t.Errorf("%s: the lane is due %v after, want %v", c.name, got.Sub(start), c.want.Sub(start))
 		}
 	}
@@ -49,7 +49,7 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	t.Parallel()
 	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := NewTracker(unknownDelays, noLimits)
+	known := NewTracker(rules{unknownDelays, noLimits})
 	known.Found([]FirstTask{{Lane: at, Due: now.Add(time.Hour), Anchor: 7}})
 	known.Hint(at, now.Add(2*time.Hour))
 	if f := known.Lanes[at]; f.scanFrom != 7 || !f.Due.Equal(now.Add(time.Hour)) {
@@ -66,7 +66,7 @@ func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 func TestDueListsTheFirst(t *testing.T) {
 	t.Parallel()
 	const lanes, most = 5000, 100
-	now, known := time.Now(), NewTracker(unknownDelays, noLimits)
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
 	for _, i := range rand.Perm(lanes) {
 		known.Hint(store.Lane{State: "open", Kind: "k", Priority: i / 1000, Attempts: i}, now.Add(-time.Duration(lanes-i)*time.Second))
 		known.Hint(store.Lane{State: "open", Kind: "later", Attempts: i}, now.Add(time.Second))
@@ -89,7 +89,7 @@ func TestDueListsTheFirst(t *testing.T) {
 // places of the kind. Other lanes stay where they are.
 func TestKeysTakeTurns(t *testing.T) {
 	t.Parallel()
-	now, known := time.Now(), NewTracker(unknownDelays, noLimits)
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
 	lane := func(kind, key string, age time.Duration) store.Lane {
 		at := store.Lane{State: "open", Kind: kind, Key: key}
 		known.Hint(at, now.Add(-age))
@@ -122,7 +122,7 @@ func BenchmarkDue(b *testing.B) {
 		"priorities": func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Priority: i} },
 	} {
 		b.Run(name, func(b *testing.B) {
-			now, known := time.Now(), NewTracker(unknownDelays, noLimits)
+			now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
 			for i := range 20_000 {
 				known.Hint(at(i), now.Add(-time.Duration(i)))
 			}
@@ -139,7 +139,7 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 	t.Parallel()
 	const last, now, margin = int64(1e15), int64(2e15), int64(commitMargin / time.Microsecond)
 	at, other := store.Lane{State: "open", Kind: "k"}, store.Lane{State: "open", Kind: "other"}
-	known, start := NewTracker(unknownDelays, noLimits), time.Now()
+	known, start := NewTracker(rules{unknownDelays, noLimits}), time.Now()
 	since := func(what string, want int64) {
 		t.Helper()
 		known.Hint(at, time.Now())
@@ -185,7 +185,7 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 func TestClaimsDuringASweepAreKept(t *testing.T) {
 	t.Parallel()
 	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := NewTracker(unknownDelays, noLimits)
+	known := NewTracker(rules{unknownDelays, noLimits})
 	known.Hint(at, start)
 	known.BeginSweep()
 	known.Advance(at, start, 1e15)
@@ -206,7 +206,7 @@ func TestClaimsDuringASweepAreKept(t *testing.T) {
 func TestLanesAreTimedAnew(t *testing.T) {
 	t.Parallel()
 	delay, now := time.Hour, time.Now()
-	l := NewTracker(func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits)
+	l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits})
 	lane := func(kind string, attempts int) store.Lane {
 		return store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
 	}

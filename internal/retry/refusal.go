@@ -11,7 +11,7 @@ import (
 
 // BatchSize is how many tasks one statement takes. A statement that fails is tried with
 // fewer tasks, until the one that the database refuses is alone. Each success doubles
-// the portion.
+// the batchSize.
 type BatchSize struct {
 	Size     int // tasks of the next statement
 	Failures int // statements that failed in a row

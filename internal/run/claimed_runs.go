@@ -8,17 +8,17 @@ import (
 	"github.com/falldue/falldue/internal/outcome"
 )
 
-// Held has every run of a worker from its claim until it is settled or lost.
-type Held struct {
+// ClaimedRuns has every run of a worker from its claim until it is settled or lost.
+type ClaimedRuns struct {
 	mu   sync.Mutex
 	runs map[*Run]struct{}
 }
 
-// NewHeld returns a set without runs.
-func NewHeld() *Held { return &Held{runs: map[*Run]struct{}{}} }
+// NewClaimedRuns returns a set without runs.
+func NewClaimedRuns() *ClaimedRuns { return &ClaimedRuns{runs: map[*Run]struct{}{}} }
 
 // Add adds runs whose claims were just taken.
-func (h *Held) Add(runs ...*Run) {
+func (h *ClaimedRuns) Add(runs ...*Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range runs {
@@ -27,7 +27,7 @@ func (h *Held) Add(runs ...*Run) {
 }
 
 // drop removes runs whose claims are settled or lost.
-func (h *Held) drop(runs ...*Run) {
+func (h *ClaimedRuns) drop(runs ...*Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range runs {
@@ -36,21 +36,28 @@ func (h *Held) drop(runs ...*Run) {
 }
 
 // Count returns the number of runs.
-func (h *Held) Count() int {
+func (h *ClaimedRuns) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.runs)
 }
 
+// Sorted returns the runs in the order of their tasks' ids.
+func (h *ClaimedRuns) Sorted() []*Run {
+	list := h.list()
+	slices.SortFunc(list, byTask)
+	return list
+}
+
 // list returns the runs.
-func (h *Held) list() []*Run {
+func (h *ClaimedRuns) list() []*Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Keys(h.runs))
 }
 
 // has reports whether the claim of a run is neither settled nor lost.
-func (h *Held) has(r *Run) bool {
+func (h *ClaimedRuns) has(r *Run) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, has := h.runs[r]
@@ -59,7 +66,7 @@ func (h *Held) has(r *Run) bool {
 
 // Cancelled ends the runs of tasks that are cancelled. fences has, by the ids of the tasks, the
 // fences up to which runs end: a task may have been retried since.
-func (h *Held) Cancelled(fences map[int64]int64) {
+func (h *ClaimedRuns) Cancelled(fences map[int64]int64) {
 	for _, r := range h.list() {
 		if fence, ok := fences[r.Claim.ID]; ok && r.Claim.Fence <= fence {
 			r.lease.loseBy(outcome.ErrCancelled)

@@ -39,7 +39,7 @@ func (c *DispatcherConfig) events() events { return events{c.Log} }
 
 // NewDispatcher returns a dispatcher of a queue.
 func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
-	return &Dispatcher{cfg, newRunners(cfg.Budget, cfg.Handle)}
+	return &Dispatcher{cfg, newRunners(cfg.Budget, &cfg)}
 }
 
 // runRoom is for how many runs take makes room at a time. The last one of them keeps the
@@ -56,7 +56,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 			runs = append(runs, &made[i])
 		}
 	}
-	d.Leases.held.Add(runs...)
+	d.Leases.claimed.Add(runs...)
 	if d.Changes.AnyPause() { // a claim may have been under way when one began
 		var paused []*Run
 		runs = slices.DeleteFunc(runs, func(r *Run) bool {
@@ -139,7 +139,7 @@ func (c *DispatcherConfig) Handle(r *Run) {
 			r.end = e
 			c.Settle <- r
 		} else {
-			c.Leases.held.drop(r)
+			c.Leases.claimed.drop(r)
 			c.events().leaseLost(r.Claim, r.lease.lostBy(), "while it ran")
 			c.Leases.ended(c.Work, r)
 			c.Observer.Ended(r, r.lease.lostBy(), 0)

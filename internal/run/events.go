@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
-	"time"
 
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
@@ -49,12 +46,6 @@ func (e events) undecodable(r *Run, text string) {
 	e.log.Warn("falldue: the payload of a task cannot be decoded; its attempt has failed", e.failure(r, "", retry.Failed(errors.New(text)))...)
 }
 
-// overtime reports handlers of a kind that have not returned although their timeout has expired.
-func (e events) overtime(kind string, late lateRuns) {
-	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
-		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
-}
-
 // failedAfterDoneTx reports a failure that changes nothing any more.
 func (e events) failedAfterDoneTx(r *Run, f *outcome.Failure) {
 	e.log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.Stack.V, "error", f.Text)...)
@@ -67,19 +58,6 @@ func (events) failure(r *Run, stack string, more ...any) []any {
 		list = append(list, "stack", stack)
 	}
 	return list
-}
-
-// stillRunning reports tasks whose handlers have not returned although the shutdown
-// timeout is over. It names up to most of them.
-func (e events) stillRunning(list []*Run, most int) {
-	var ids []int64
-	kinds := map[string]bool{}
-	for i, r := range list {
-		if kinds[r.Claim.From.Kind] = true; i < most {
-			ids = append(ids, r.Claim.ID)
-		}
-	}
-	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
 }
 
 // leaseLost reports a task whose claim ended with its lease, or because it was cancelled or

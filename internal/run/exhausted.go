@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// deathsEvery is how often a worker reports tasks that became dead because a limit is
+// exhaustedLogEvery is how often a worker reports tasks that became dead because a limit is
 // lower now than when they failed. After a deploy there may be many thousands.
-const deathsEvery = 5 * time.Second
+const exhaustedLogEvery = 5 * time.Second
 
 // exhausted is why tasks became dead without running: the limit that allows them no more
 // attempts.
@@ -31,7 +31,7 @@ func (d *exhaustedLog) add(why exhausted) {
 	defer d.mu.Unlock()
 	if len(d.counts) == 0 {
 		d.counts = map[exhausted]int{}
-		time.AfterFunc(deathsEvery, d.report)
+		time.AfterFunc(exhaustedLogEvery, d.report)
 	}
 	d.counts[why]++
 }

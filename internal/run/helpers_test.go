@@ -12,13 +12,11 @@ import (
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // noObserver is told of everything, and does nothing.
 type noObserver struct{}
 
-func (noObserver) Overtime(*Run, time.Duration)                    {}
 func (noObserver) Started(*Run)                                    {}
 func (noObserver) Ended(*Run, outcome.Outcome, time.Duration)      {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)  {}
@@ -81,8 +79,7 @@ func (noWaker) WakeWaiting()                                {}
 // readerOf returns a reader of changes.
 func readerOf(changes func(context.Context, time.Duration) ([]store.StoredChange, error)) *control.ChangeReader {
 	log, report := slog.New(slog.DiscardHandler), control.NewHealthReport()
-	agrees := func(context.Context, []sqlgen.Formula) error { return nil }
-	return control.NewChangeReader(changes, control.NewOverrides(agrees, nil, controltest.Effects{}, report, log), controltest.Effects{}, report, log)
+	return control.NewChangeReader(controltest.Database{OnChanges: changes}, control.NewOverrides(controltest.Database{}, nil, controltest.Effects{}, report, log), controltest.Effects{}, report, log)
 }
 
 // paused returns a reader that has read a pause of a kind.

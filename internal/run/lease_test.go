@@ -42,7 +42,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := &Leases{
 				observer: noObserver{},
-				length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+				length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
 			}
 			table, n := &fakeLeases{class: dialect.Disconnected}, 0
 			l.table = table
@@ -54,7 +54,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 			start := time.Now()
 			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 			r.Claim.ID = 1
-			l.held.Add(r)
+			l.claimed.Add(r)
 			handler, cancel := context.WithCancelCause(t.Context())
 			if !r.lease.begin(cancel) || !r.lease.settling() {
 				t.Fatal("the handler may not settle")
@@ -89,7 +89,7 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 				statements := 0
 				l := &Leases{
 					observer: noObserver{},
-					length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+					length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
 					table: &fakeLeases{class: dialect.Other, extend: func(ctx context.Context, claims []store.Key) (store.Unsettled, error) {
 						statements++
 						if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
@@ -104,7 +104,7 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 					runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
 					runs[i].Claim.ID = int64(i)
 				}
-				l.held.Add(runs...)
+				l.claimed.Add(runs...)
 				ctx, stop := context.WithTimeout(t.Context(), length*99/100) // before any is lost
 				defer stop()
 				l.Work(ctx)
@@ -139,7 +139,7 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 		}
 		l := &Leases{
 			observer: noObserver{},
-			length:   length, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
 			table: &fakeLeases{extend: limited(false), extendLive: limited(true)},
 		}
 		start := time.Now()
@@ -150,7 +150,7 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 				runs[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
 			}
 		}
-		l.held.Add(runs...)
+		l.claimed.Add(runs...)
 		ctx, stop := context.WithTimeout(t.Context(), length/2)
 		defer stop()
 		l.Work(ctx)
@@ -177,7 +177,7 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 		})
 		l := &Leases{
 			observer: noObserver{},
-			length:   length, events: e, held: NewHeld(), changes: r,
+			length:   length, events: e, claimed: NewClaimedRuns(), changes: r,
 			table: &fakeLeases{class: dialect.Disconnected, extend: func(_ context.Context, claims []store.Key) (left store.Unsettled, _ error) {
 				for _, k := range claims {
 					if cancelled(k.TaskID) {
@@ -190,13 +190,13 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 		for i := range tasks {
 			one := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
 			one.Claim.ID = int64(i)
-			l.held.Add(one)
+			l.claimed.Add(one)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*length)
 		defer stop()
 		go r.Work(ctx)
 		l.Work(ctx)
-		for _, one := range l.held.list() {
+		for _, one := range l.claimed.list() {
 			if lost, _ := one.lease.state(); lost != cancelled(one.Claim.ID) {
 				t.Fatalf("the lease of task %d is lost: %t", one.Claim.ID, lost)
 			}
@@ -213,7 +213,7 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		released := make(chan struct{})
 		l := &Leases{
 			observer: noObserver{},
-			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, held: NewHeld(),
+			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
 			table: &fakeLeases{class: dialect.Disconnected, extend: func(context.Context, []store.Key) (store.Unsettled, error) {
 				<-released
 				return store.Unsettled{}, errors.New("released")
@@ -227,7 +227,7 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 			handler, cancel := context.WithCancelCause(ctx)
 			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
 			r.lease.begin(cancel)
-			l.held.Add(r)
+			l.claimed.Add(r)
 			began := time.Now()
 			<-handler.Done()
 			if cause := context.Cause(handler); !errors.Is(cause, outcome.ErrLeaseLost) {

@@ -25,7 +25,7 @@ type Leases struct {
 	// changes finds out which tasks are cancelled, and ends their runs. It may be nil.
 	changes changeReader
 
-	held *Held
+	claimed *ClaimedRuns
 }
 
 // leaseTable is what leases do to the database.
@@ -45,8 +45,8 @@ type changeReader interface {
 
 // NewLeases returns leases of the runs in held. changes, which may be nil, finds out which tasks
 // are cancelled.
-func NewLeases(workerID string, length time.Duration, held *Held, table leaseTable, changes changeReader, observer Observer, log *slog.Logger) *Leases {
-	return &Leases{workerID: workerID, length: length, held: held, events: events{log}, observer: observer, table: table, changes: changes}
+func NewLeases(workerID string, length time.Duration, claimed *ClaimedRuns, table leaseTable, changes changeReader, observer Observer, log *slog.Logger) *Leases {
+	return &Leases{workerID: workerID, length: length, claimed: claimed, events: events{log}, observer: observer, table: table, changes: changes}
 }
 
 // Work extends and watches the leases until ctx ends.
@@ -62,10 +62,8 @@ func (l *Leases) Work(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		list := l.held.list()
 		// In the order of ids, so that two workers do not deadlock.
-		slices.SortFunc(list, byTask)
-		limited, others := parted(l.latest(list))
+		limited, others := parted(l.latest(l.claimed.Sorted()))
 		lost := l.extendAll(ctx, limited)
 		l.gone(ctx, append(lost, l.extendAll(ctx, others)...))
 	}
@@ -76,7 +74,7 @@ func (l *Leases) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
 		next := now.Add(l.length / 4) // a lease that a claim under way takes ends later
-		for _, r := range l.held.list() {
+		for _, r := range l.claimed.list() {
 			switch end := r.lease.end(); {
 			case !now.Before(end):
 				l.lose(r)
@@ -117,24 +115,24 @@ func parted(list []*Run) (limited, others []*Run) {
 	return limited, others
 }
 
-// extendAll extends the leases of a list, a portion at a time. When the database refuses
+// extendAll extends the leases of a list, a batchSize at a time. When the database refuses
 // to extend one of them, or hangs because of one, the others are extended without it. The
 // rest waits for the next tick when the database does not answer or seems to refuse all.
 // It returns the runs whose claims are gone.
 func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
-	portion, limit := retry.NewBatchSize(), l.extendTimeout()
+	batchSize, limit := retry.NewBatchSize(), l.extendTimeout()
 	for len(list) > 0 {
-		n := min(len(list), portion.Size)
+		n := min(len(list), batchSize.Size)
 		left, late, err := l.extend(ctx, list[:n], limit)
 		if err == nil {
 			lost = append(lost, left...)
-			portion.Accepted()
+			batchSize.Accepted()
 			list = list[n:]
 			continue
 		}
-		trouble := retry.KindOf(l.table.Classify(err), late)
-		portion.Failed(n, trouble)
-		if late && portion.Failures > maxHangs || trouble == retry.Outage || trouble == retry.Unclear && portion.Failures > retry.FailuresBeforePause {
+		failure := retry.KindOf(l.table.Classify(err), late)
+		batchSize.Failed(n, failure)
+		if late && batchSize.Failures > maxHangs || failure == retry.Outage || failure == retry.Unclear && batchSize.Failures > retry.FailuresBeforePause {
 			l.events.extendFailed(len(list), err)
 			return lost
 		}
@@ -143,7 +141,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 			list = list[1:]
 		} else if late { // those that may be to blame come last, before their leases end
 			list = slices.Concat(list[n:], list[:n])
-			limit = min(limit, l.length/hangShare)
+			limit = min(limit, l.length/hungTimeoutDivisor)
 		}
 	}
 	return lost
@@ -156,8 +154,8 @@ const (
 	// maxHangs is how many statements in a row may hang until the database seems to be
 	// away: enough to find one task among MaxBatch.
 	maxHangs = 4
-	// hangShare limits the statements after one that hung to this part of a lease.
-	hangShare = 60
+	// hungTimeoutDivisor limits the statements after one that hung to this part of a lease.
+	hungTimeoutDivisor = 60
 )
 
 // extend extends the leases of a batch within a time. It returns the runs whose claims are
@@ -209,7 +207,7 @@ func (l *Leases) gone(ctx context.Context, lost []*Run) {
 		_ = l.changes.Read(ctx) // or the cause is ErrLeaseLost
 	}
 	for _, r := range lost {
-		if l.held.has(r) {
+		if l.claimed.has(r) {
 			r.lease.gone()
 		}
 	}
@@ -235,31 +233,7 @@ func (l *Leases) ended(ctx context.Context, runs ...*Run) {
 // lose marks the lease of a run lost, unless the run has been settled since the list
 // was made.
 func (l *Leases) lose(r *Run) {
-	if l.held.has(r) {
+	if l.claimed.has(r) {
 		r.lease.lose()
-	}
-}
-
-const (
-	// reportEvery is how often a worker that waits for handlers says so.
-	reportEvery = time.Minute
-	// maxReported is the greatest number of tasks that it names.
-	maxReported = 20
-)
-
-// Report reports now and each minute the tasks that are held, until done is closed.
-func (l *Leases) Report(done <-chan struct{}) {
-	tick := time.NewTicker(reportEvery)
-	defer tick.Stop()
-	for {
-		if list := l.held.list(); len(list) > 0 {
-			slices.SortFunc(list, byTask)
-			l.events.stillRunning(list, maxReported)
-		}
-		select {
-		case <-done:
-			return
-		case <-tick.C:
-		}
 	}
 }

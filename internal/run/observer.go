@@ -14,8 +14,6 @@ type Observer interface {
 	Started(r *Run)
 	// Ended is told of a run that has ended. next is in how long its task falls due again.
 	Ended(r *Run, end outcome.Outcome, next time.Duration)
-	// Overtime is told of a run whose handler has not returned although its timeout has passed.
-	Overtime(r *Run, timeout time.Duration)
 	// Settled is told what a statement that settles a number of tasks left.
 	Settled(tasks int, left store.Unsettled, start time.Time, err error)
 	// Extended is told the same of a statement that extends leases.

@@ -20,7 +20,7 @@ import (
 // refuses reports so, and runs of n tasks for it. It calls tried with the size of each
 // batch.
 func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlement) bool, tried func(n int, settled bool)) (*Settler, []*Run) {
-	held := &Leases{observer: noObserver{}, held: NewHeld(), table: &fakeLeases{}}
+	held := &Leases{observer: noObserver{}, claimed: NewClaimedRuns(), table: &fakeLeases{}}
 	settle := func(_ context.Context, batch []*store.Settlement) (store.Unsettled, error) {
 		bad := refuses(batch)
 		tried(len(batch), !bad)
@@ -39,7 +39,7 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 		runs[i] = &Run{Env: &Env{}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(10 * time.Minute)}}
 		runs[i].Claim.ID, runs[i].end.TaskID = int64(i), int64(i)
 	}
-	held.held.Add(runs...)
+	held.claimed.Add(runs...)
 	return s, runs
 }
 
@@ -65,8 +65,8 @@ func TestOnlyRefusedSettlementsAreParked(t *testing.T) {
 					}
 				})
 			s.writeAll(t.Context(), runs, waitForLocks)
-			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.held.Count() != 2 || tries > 60 {
-				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.held.Count())
+			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.claimed.Count() != 2 || tries > 60 {
+				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.claimed.Count())
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestADatabaseThatRefusesAllIsNotFlooded(t *testing.T) {
 			}
 			back.Store(true)
 			time.Sleep(10 * time.Second)
-			if n := s.Leases.held.Count(); n > 0 {
+			if n := s.Leases.claimed.Count(); n > 0 {
 				t.Errorf("%v: %d runs are not settled", class, n)
 			}
 		})

@@ -56,9 +56,23 @@ type Env struct {
 	Encode    func(kind string, id int64, json []byte) (string, error) // encodes results
 	Overrides *control.Overrides                                       // nil if there are none
 	Observer  Observer
-	Overtime  *Overtime // learns of runs whose time has expired; may be nil
+	Timeouts  timeouts // nil if nothing watches them
 	Reports   *ProgressWriter
 	Table     txTable
+}
+
+// timeouts watches handlers that have a timeout.
+type timeouts interface {
+	// Limit notes that the handler of a run begins. Call returned when the handler has returned.
+	Limit(r *Run, timeout time.Duration) (returned func())
+}
+
+// Limit notes that the handler begins and has a timeout. Call returned when the handler has returned.
+func (r *Run) Limit(timeout time.Duration) (returned func()) {
+	if r.Env == nil || r.Timeouts == nil { // made by hand
+		return func() {}
+	}
+	return r.Timeouts.Limit(r, timeout)
 }
 
 // txTable settles a task inside the transaction of its handler.

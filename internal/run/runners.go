@@ -18,11 +18,11 @@ const maxWait = time.Second
 // time. Handlers that take long therefore all run in parallel, and handlers that
 // return at once are run by a few goroutines whose stacks have already grown.
 type runners struct {
-	limit    int
-	run      func(*Run)
-	returned func()        // called after each run, when the next one may start
-	queued   chan struct{} // signalled when tasks wait
-	All      sync.WaitGroup
+	limit   int
+	handler taskHandler
+	budget  *Budget       // is told of each run that has ended, when the next one may start
+	queued  chan struct{} // signalled when tasks wait
+	All     sync.WaitGroup
 
 	mu       sync.Mutex
 	waiting  []*Run
@@ -31,8 +31,13 @@ type runners struct {
 	starting bool // a goroutine has not taken its first task yet
 }
 
-func newRunners(b *Budget, run func(*Run)) *runners {
-	return &runners{limit: b.Limit, run: run, returned: b.returned, queued: make(chan struct{}, 1)}
+// taskHandler runs the handler of a task.
+type taskHandler interface {
+	Handle(*Run)
+}
+
+func newRunners(b *Budget, h taskHandler) *runners {
+	return &runners{limit: b.Limit, handler: h, budget: b, queued: make(chan struct{}, 1)}
 }
 
 // add adds runs to be run. A task's last attempt never waits, since a worker that died
@@ -81,7 +86,7 @@ func (r *runners) loop() {
 		r.start()
 		r.mu.Unlock()
 		if current != nil {
-			r.returned()
+			r.budget.returned()
 		}
 	}()
 	r.mu.Lock()
@@ -91,12 +96,12 @@ func (r *runners) loop() {
 		last := current
 		current = r.next(last)
 		if last != nil {
-			r.returned()
+			r.budget.returned()
 		}
 		if current == nil {
 			return
 		}
-		r.run(current)
+		r.handler.Handle(current)
 	}
 }
 

@@ -12,19 +12,24 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
+// handlerFunc is a taskHandler.
+type handlerFunc func(*Run)
+
+func (f handlerFunc) Handle(r *Run) { f(r) }
+
 func TestRunnersRunUpToTheirLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 50
 	started, end := make(chan struct{}), make(chan struct{})
 	var running, most atomic.Int64
-	r := runners{limit: limit, returned: func() {}, run: func(*Run) {
+	r := newRunners(NewBudget(limit, 0), handlerFunc(func(*Run) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
 		started <- struct{}{}
 		<-end
 		running.Add(-1)
-	}}
+	}))
 	r.add(runsOf(2 * limit)...)
 	for range limit {
 		select {
@@ -57,7 +62,7 @@ func runsOf(n int) []*Run {
 func TestRunnersKeepTheOrder(t *testing.T) {
 	t.Parallel()
 	var ids []int64
-	r := runners{limit: 1, returned: func() {}, run: func(r *Run) { ids = append(ids, r.Claim.ID) }}
+	r := newRunners(NewBudget(1, 0), handlerFunc(func(r *Run) { ids = append(ids, r.Claim.ID) }))
 	runs := runsOf(100)
 	for i, one := range runs {
 		one.Claim.ID = int64(i)

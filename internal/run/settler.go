@@ -25,16 +25,16 @@ import (
 // wait for it.
 type Settler struct {
 	SettlerConfig
-	deaths       *exhaustedLog
+	exhausted    *exhaustedLog
 	In           chan *Run     // runs that ended
 	assistWanted chan struct{} // signalled when many runs wait; closed after in
 	second       *Settler      // receives from in too; nil if the database has one writer at a time
 	Done         chan struct{} // closed when the last batch is written
 
-	portion retry.BatchSize
-	parked  []*Run
-	tries   int       // to settle the parked runs
-	nextTry time.Time // to settle the parked runs
+	batchSize retry.BatchSize
+	parked    []*Run
+	tries     int       // to settle the parked runs
+	nextTry   time.Time // to settle the parked runs
 }
 
 // SettlerConfig has the settings of a settler and what it calls.
@@ -72,13 +72,13 @@ const (
 
 // NewSettler returns a settler. Work settles.
 func NewSettler(cfg SettlerConfig) *Settler {
-	deaths := &exhaustedLog{events: events{cfg.Log}}
+	log := &exhaustedLog{events: events{cfg.Log}}
 	in, assistWanted := make(chan *Run, 4*store.MaxBatch), make(chan struct{}, 1)
 	var second *Settler
 	if !cfg.SingleWriter {
-		second = &Settler{SettlerConfig: cfg, deaths: deaths, portion: retry.NewBatchSize(), In: in, assistWanted: assistWanted}
+		second = &Settler{SettlerConfig: cfg, exhausted: log, batchSize: retry.NewBatchSize(), In: in, assistWanted: assistWanted}
 	}
-	return &Settler{SettlerConfig: cfg, deaths: deaths, portion: retry.NewBatchSize(), In: in, assistWanted: assistWanted, second: second, Done: make(chan struct{})}
+	return &Settler{SettlerConfig: cfg, exhausted: log, batchSize: retry.NewBatchSize(), In: in, assistWanted: assistWanted, second: second, Done: make(chan struct{})}
 }
 
 const (
@@ -100,7 +100,7 @@ func (s *Settler) Full() bool { return len(s.In) == cap(s.In) }
 // settler. Once ctx has ended, it gives up runs that the database does not settle.
 func (s *Settler) Work(ctx context.Context) {
 	defer close(s.Done)
-	defer s.deaths.report()
+	defer s.exhausted.report()
 	var helping sync.WaitGroup
 	if s.second != nil {
 		helping.Go(func() { s.second.writeLoop(ctx, nil, s.assistWanted) })
@@ -123,7 +123,7 @@ func (s *Settler) writeLoop(ctx context.Context, in <-chan *Run, assistWanted <-
 		select {
 		case first, open = <-in:
 			if open {
-				batch = s.gather(append(batch, first), s.Leases.held.Count() >= minBatch)
+				batch = s.gather(append(batch, first), s.Leases.claimed.Count() >= minBatch)
 			}
 		case _, open = <-assistWanted:
 			batch = s.gather(batch, false)
@@ -177,7 +177,7 @@ func (s *Settler) tryParked(ctx context.Context) {
 	if len(alone) > maxAlone { // the others come first the next time
 		s.parked, alone = slices.Clone(alone[maxAlone:]), alone[:maxAlone]
 	}
-	s.portion.Failures = 0
+	s.batchSize.Failures = 0
 	s.writeAll(ctx, others, skipLocked)
 	s.writeAll(ctx, alone, skipLocked)
 	if s.tries++; len(s.parked) < n {
@@ -251,17 +251,17 @@ func (s *Settler) gather(batch []*Run, busy bool) []*Run {
 	return batch
 }
 
-// write settles a batch, a portion at a time. It parks runs whose settlements the
+// write settles a batch, a batchSize at a time. It parks runs whose settlements the
 // database does not accept, even alone, and everything that is left while the database
 // seems to accept none. After a lost connection it waits, as long as the leases are valid
 // and ctx has not ended. With skipLocked, as after a failure, it parks runs whose rows
 // somebody else has locked instead of waiting for them.
 func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 	for len(batch) > 0 {
-		n := min(len(batch), s.portion.Size)
+		n := min(len(batch), s.batchSize.Size)
 		left, late, err := s.try(ctx, batch[:n], mode)
 		if err == nil {
-			s.portion.Accepted()
+			s.batchSize.Accepted()
 			s.settled(ctx, batch[:n], left, mode)
 			batch = batch[n:]
 			continue
@@ -279,15 +279,15 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 			}
 			continue
 		}
-		trouble := retry.KindOf(s.Table.Classify(err), late)
-		wait := s.portion.Failed(n, trouble)
+		failure := retry.KindOf(s.Table.Classify(err), late)
+		wait := s.batchSize.Failed(n, failure)
 		if n == 1 {
-			s.park(batch[0], err, trouble == retry.Outage || ctx.Err() != nil)
+			s.park(batch[0], err, failure == retry.Outage || ctx.Err() != nil)
 			batch = batch[1:]
-		} else if trouble != retry.Refused {
+		} else if failure != retry.Refused {
 			s.events().settleFailed(n, err)
 		}
-		if trouble == retry.Outage {
+		if failure == retry.Outage {
 			_ = retry.Pause(ctx, wait)
 			batch = s.stillHeld(ctx, batch)
 		} else if wait > 0 {
@@ -341,7 +341,7 @@ func (s *Settler) try(ctx context.Context, batch []*Run, mode locking) (left sto
 	settle, limit := s.Table.Settle, retry.SettleTimeout
 	if mode == skipLocked {
 		settle = s.Table.SettleUnlocked
-		if s.portion.Size == store.MaxBatch {
+		if s.batchSize.Size == store.MaxBatch {
 			limit = retry.SlowSettleTimeout
 		}
 	}
@@ -376,14 +376,14 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 // is over.
 func (s *Settler) abandon(r *Run) {
 	s.events().notSettled(r.Claim, r.refused)
-	s.Leases.held.drop(r)
+	s.Leases.claimed.drop(r)
 	s.Observer.Ended(r, outcome.Lost, 0)
 }
 
 // finish drops runs that are settled, and notifies the pollers of the tasks that
 // wait again.
 func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
-	s.Leases.held.drop(batch...)
+	s.Leases.claimed.drop(batch...)
 	for _, r := range batch {
 		if lost[r.Claim.ID] {
 			r.endedByDoneTx()
@@ -460,7 +460,7 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 func (s *Settler) report(r *Run) {
 	switch f := r.Failure; {
 	case r.end.State == statements.StateDead && f == nil && r.Claim.Exhausted && !r.Claim.Previous.Valid:
-		s.deaths.add(exhausted{r.Queue, r.Claim.From.Kind, r.LimitText(), r.MaxAttempts()})
+		s.exhausted.add(exhausted{r.Queue, r.Claim.From.Kind, r.LimitText(), r.MaxAttempts()})
 	case r.end.State == statements.StateDead:
 		stack := ""
 		if f != nil {
@@ -493,7 +493,7 @@ func (s *Settler) SettleOne(ctx context.Context, r *Run) (lost bool, err error) 
 				s.Leases.ended(ctx, r)
 			}
 			s.finish(batch, store.SetOf(left.Lost), mode)
-			s.deaths.report()
+			s.exhausted.report()
 			return lost, nil
 		}
 		if err := retry.Pause(ctx, retry.ErrorPause(try)); err != nil {

@@ -61,7 +61,7 @@ func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
 					}
 					time.Sleep(20 * time.Millisecond)
 					for r, at := range sent {
-						if !s.Leases.held.has(r) {
+						if !s.Leases.claimed.has(r) {
 							worst = max(worst, time.Since(at))
 							delete(sent, r)
 						}
@@ -148,7 +148,7 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 	if _, err := st.Enqueue(t.Context(), nil, entries); err != nil {
 		t.Fatal(err)
 	}
-	held := NewHeld()
+	held := NewClaimedRuns()
 	leases := NewLeases("me", time.Minute, held, st, nil, noObserver{}, slog.New(slog.DiscardHandler))
 	s = NewSettler(SettlerConfig{
 		Table: st, SingleWriter: server.Caps.SingleWriter,

@@ -30,13 +30,13 @@ func (a Action) allows() string {
 	return ""
 }
 
-// Held is how [Allowed] locks rows.
-type Held int
+// Locking is how [Allowed] locks rows.
+type Locking int
 
 // The ways to lock rows.
 const (
 	// Unlocked locks nothing.
-	Unlocked Held = iota
+	Unlocked Locking = iota
 	// LockedOrSkipped leaves out the rows that others have locked, where the engine can do that.
 	LockedOrSkipped
 	// LockedInTurn waits for the rows that others have locked.
@@ -45,9 +45,9 @@ const (
 
 // AllowedParams say what [Allowed] selects.
 type AllowedParams struct {
-	Action Action
-	Held   Held
-	State  bool // only tasks in the state :state
+	Action  Action
+	Locking Locking
+	State   bool // only tasks in the state :state
 }
 
 // AllowedTask is a task for which an action is allowed.
@@ -82,9 +82,9 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	source := b.withBatch(IDColumns.columns(), size)
 	b.setKeys(source, "id")
 	switch {
-	case p.Held == Unlocked:
+	case p.Locking == Unlocked:
 		b.set("for update", "")
-	case p.Held == LockedInTurn && s.Caps.LockRows:
+	case p.Locking == LockedInTurn && s.Caps.LockRows:
 		b.set("for update", " for update")
 	}
 	condition := p.Action.allows()

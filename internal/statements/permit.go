@@ -236,23 +236,23 @@ func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.updatePermits()
 }
 
-// HeldPermit is a permit of a claim.
-type HeldPermit struct {
+// TakenPermit is a permit of a claim.
+type TakenPermit struct {
 	ID int64
 	Key
 }
 
-// HeldPermitColumns are the columns of a result of [PermitsOf].
-var HeldPermitColumns = join(
-	Columns[HeldPermit]{col("id", Int, func(p *HeldPermit) any { return &p.ID })},
-	within(FenceColumns, func(p *HeldPermit) *Key { return &p.Key }))
+// TakenPermitColumns are the columns of a result of [PermitsOf].
+var TakenPermitColumns = join(
+	Columns[TakenPermit]{col("id", Int, func(p *TakenPermit) any { return &p.ID })},
+	within(FenceColumns, func(p *TakenPermit) *Key { return &p.Key }))
 
-// PermitsOf selects the permits of limits that name tasks, as [HeldPermitColumns]. It locks nothing.
+// PermitsOf selects the permits of limits that name tasks, as [TakenPermitColumns]. It locks nothing.
 // The batch has [LimitColumns].
 func PermitsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
-	b.set("found", HeldPermitColumns.list("t.", map[string]string{"task_id": "t.task_id", "task_fence": "t.fence"}))
+	b.set("found", TakenPermitColumns.list("t.", map[string]string{"task_id": "t.task_id", "task_fence": "t.fence"}))
 	b.setKeys(source, "name")
 	if source.byKey() {
 		return b.stmt(`

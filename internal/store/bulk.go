@@ -101,8 +101,8 @@ func idsOf(tasks []statements.AllowedTask) []int64 {
 }
 
 // allowed returns the tasks for which an action is allowed.
-func (s *Store) allowed(ctx context.Context, x runner, p ActParams, held statements.Held) (found []statements.AllowedTask, err error) {
-	params := statements.AllowedParams{Action: p.Action, Held: held, State: p.State != ""}
+func (s *Store) allowed(ctx context.Context, x runner, p ActParams, locking statements.Locking) (found []statements.AllowedTask, err error) {
+	params := statements.AllowedParams{Action: p.Action, Locking: locking, State: p.State != ""}
 	size := s.size(len(p.IDs))
 	stmt := s.stmt(stmtKey{name: "allowed", size: size, allowed: params}, func() statements.Stmt {
 		return statements.Allowed(s.server, s.tables, params, size)

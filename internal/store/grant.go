@@ -86,7 +86,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	// permits: the lane would come back at once.
 	loses := func(c *Claim, limit string) {
 		outrun[c] = true
-		rests[c.Place-1], quotas[limit].room = Rest{Hold: Outrun, Name: limit}, 0
+		rests[c.Place-1], quotas[limit].room = Rest{Why: Outrun, Name: limit}, 0
 	}
 	for c, limit := range g.short {
 		loses(c, limit)

@@ -82,7 +82,7 @@ func TestLimitsRestOnACompareAndSet(t *testing.T) {
 					t.Fatalf("limit %s: the first claim took %d tasks, error %v; want 1", name, len(first.Claims), err)
 				}
 				switch {
-				case guarded && (len(second) != 0 || rests[0].Hold != Outrun):
+				case guarded && (len(second) != 0 || rests[0].Why != Outrun):
 					t.Errorf("limit %s: beside a task that runs another claim took %d, and left %+v; want it outrun", name, len(second), rests[0])
 				case !guarded && len(second) != 1:
 					t.Errorf("limit %s: without the compare-and-set the other claim took %d tasks beside one that runs; want 1, which a test sees", name, len(second))

@@ -54,9 +54,9 @@ func (w *LaneFinder) Find(ctx context.Context) ([]Head, error) {
 	return heads, err
 }
 
-// Look finds the first task of each source from its since on.
-func (w *LaneFinder) Look(ctx context.Context, sources []Source) ([]Head, error) {
-	return w.store.Look(ctx, w.queue, sources)
+// Recheck finds the first task of each source from its since on.
+func (w *LaneFinder) Recheck(ctx context.Context, sources []Source) ([]Head, error) {
+	return w.store.Recheck(ctx, w.queue, sources)
 }
 
 // sweep finds the lanes, and reports whether it found them by steps. Until one

@@ -9,13 +9,13 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Hold says why tasks of a source were left.
-type Hold int
+// Reason is why a claim has left tasks of a source.
+type Reason int
 
 // The reasons why tasks of a source may be left.
 const (
 	// Emptied: none is due.
-	Emptied Hold = iota
+	Emptied Reason = iota
 	// More: the claim was to take no more, or did not come to them.
 	More
 	// Saturated: the limit Name admits no more.
@@ -26,7 +26,7 @@ const (
 
 // Rest is what a claim under limits left of a source.
 type Rest struct {
-	Hold Hold
+	Why  Reason
 	Name string        // of the limit
 	Wait time.Duration // until the limit admits another task, or 0 if nobody knows
 	Next *NextTask     // of a sequence: what the other tasks wait for, or nil
@@ -39,8 +39,8 @@ type NextTask struct {
 	Anchor, Now int64 // by the database's clock
 }
 
-// Held reports whether a limit has left tasks of the source.
-func (r Rest) Held() bool { return r.Hold == Saturated || r.Hold == Outrun }
+// Limited reports whether a limit has left tasks of the source.
+func (r Rest) Limited() bool { return r.Why == Saturated || r.Why == Outrun }
 
 // Limited is the result of a claim under limits.
 type Limited struct {
@@ -235,11 +235,11 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		}
 		switch {
 		case emptied[i] && (q == nil || q.holder == nil):
-			rests[i] = Rest{Hold: Emptied}
+			rests[i] = Rest{Why: Emptied}
 		case q != nil:
-			rests[i] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait, Next: q.nextTask(from.Lane)}
+			rests[i] = Rest{Why: Saturated, Name: q.Name, Wait: q.wait, Next: q.nextTask(from.Lane)}
 		default:
-			rests[i] = Rest{Hold: More}
+			rests[i] = Rest{Why: More}
 		}
 	}
 	return found, rests, nil

@@ -106,7 +106,7 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 						return
 					}
 					for _, rest := range result.Rests {
-						if rest.Hold == Outrun {
+						if rest.Why == Outrun {
 							lost.Add(1)
 						}
 					}
@@ -192,17 +192,17 @@ func TestLimitsShareTheirTasks(t *testing.T) {
 		if got := fmt.Sprint(places(result)); got != "[2 3 4]" {
 			t.Errorf("a claim of 3 took tasks of the sources %s", got)
 		}
-		if got := result.Rests[0].Hold; got != Emptied {
+		if got := result.Rests[0].Why; got != Emptied {
 			t.Errorf("the empty source: %v", result.Rests[0])
 		}
-		if got := result.Rests[4].Hold; got != More {
+		if got := result.Rests[4].Why; got != More {
 			t.Errorf("a source that was not reached: %v", result.Rests[4])
 		}
 		result = claim(10)
 		if got := fmt.Sprint(places(result)); got != "[2 3]" {
 			t.Errorf("a claim under a limit of 5 of which 3 run took tasks of the sources %s", got)
 		}
-		if got := result.Rests[4]; got.Hold != Saturated || got.Name != "kind" {
+		if got := result.Rests[4]; got.Why != Saturated || got.Name != "kind" {
 			t.Errorf("a source whose kind is saturated: %v", got)
 		}
 		if len(result.Claims) != 2 || result.Claims[0].From.Key != "customer:0" {

@@ -37,7 +37,7 @@ func TestLaneThatLosesAPermitHasToWait(t *testing.T) {
 					db.MustExec(statement)
 				}
 				result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 2, Sources: sources})
-				if err != nil || len(result.Claims) != 0 || result.Rests[0].Hold != Outrun || len(result.Open) != 0 {
+				if err != nil || len(result.Claims) != 0 || result.Rests[0].Why != Outrun || len(result.Open) != 0 {
 					t.Errorf("%s, form %d: %+v, error %v", table, limit.Form, result, err)
 				}
 			}

@@ -36,7 +36,7 @@ func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.Al
 			}
 		}
 	}
-	return s.eachPermit(ctx, x, names, func(p statements.HeldPermit) error {
+	return s.eachPermit(ctx, x, names, func(p statements.TakenPermit) error {
 		lease, ended := leases[p.Key]
 		if !ended {
 			return nil
@@ -63,7 +63,7 @@ func (s *Store) FreePermits(ctx context.Context, claims []*Claim) error {
 		return nil
 	}
 	_, err := inTx(ctx, s, func(x runner) (struct{}, error) {
-		return struct{}{}, s.eachPermit(ctx, x, names, func(p statements.HeldPermit) error {
+		return struct{}{}, s.eachPermit(ctx, x, names, func(p statements.TakenPermit) error {
 			if !ended[p.Key] {
 				return nil
 			}
@@ -77,19 +77,19 @@ func (s *Store) FreePermits(ctx context.Context, claims []*Claim) error {
 
 // eachPermit calls f with the permits of limits that name tasks, in the order in which claims take
 // them.
-func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool, f func(statements.HeldPermit) error) error {
-	var list []statements.HeldPermit
+func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool, f func(statements.TakenPermit) error) error {
+	var list []statements.TakenPermit
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names)), MaxBatch) {
 		rows := statements.LimitColumns.Rows(len(batch), func(i int) *string { return &batch[i] })
 		err := x.query(ctx, s.batch("permits of", len(batch), statements.PermitsOf), nil, rows, func(r row) error {
-			list = append(list, statements.HeldPermit{})
-			return statements.HeldPermitColumns.Scan(r, &list[len(list)-1])
+			list = append(list, statements.TakenPermit{})
+			return statements.TakenPermitColumns.Scan(r, &list[len(list)-1])
 		})
 		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(list, func(a, b statements.HeldPermit) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b statements.TakenPermit) int { return cmp.Compare(a.ID, b.ID) })
 	for _, p := range list {
 		if err := f(p); err != nil {
 			return err

@@ -59,7 +59,7 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 			return Limited{}, err
 		}
 		slices.SortFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Anchor, b.Anchor), cmp.Compare(a.ID, b.ID)) })
-		from, rests := p.Sources[0], []Rest{{Hold: More}}
+		from, rests := p.Sources[0], []Rest{{Why: More}}
 		if len(from.Limits) == 0 {
 			claims, err := s.takeAll(ctx, x, p, found)
 			return Limited{Claims: claims, Rests: rests}, err
@@ -74,12 +74,12 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 				return Limited{}, err
 			}
 			// Whatever becomes of that task, the others wait for it.
-			rests[0] = Rest{Hold: Saturated, Name: q.Name}
+			rests[0] = Rest{Why: Saturated, Name: q.Name}
 			found = slices.DeleteFunc(found, func(c *Claim) bool { return next == nil || c.ID != next.ID })
 		}
 		room := roomOf(from, quotas, len(found))
 		if q := saturated(from, quotas); q != nil {
-			rests[0] = Rest{Hold: Saturated, Name: q.Name, Wait: q.wait}
+			rests[0] = Rest{Why: Saturated, Name: q.Name, Wait: q.wait}
 		}
 		claims, err := s.takeLimited(ctx, x, p, found[:room], quotas, rests)
 		return Limited{Claims: claims, Rests: rests}, err

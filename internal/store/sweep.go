@@ -42,9 +42,9 @@ func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads
 	return heads, true, nil
 }
 
-// Look finds the first task of each source from its since on. It leaves out lanes
+// Recheck finds the first task of each source from its since on. It leaves out lanes
 // that hold none. It costs the same however many tasks were before.
-func (s *Store) Look(ctx context.Context, queue string, sources []Source) (heads []Head, err error) {
+func (s *Store) Recheck(ctx context.Context, queue string, sources []Source) (heads []Head, err error) {
 	if len(sources) == 0 {
 		return nil, nil
 	}

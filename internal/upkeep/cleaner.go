@@ -21,8 +21,8 @@ import (
 // over.
 const CleanEvery = time.Minute
 
-// findingShare limits the time in which the cleaner looks for such tasks to a tenth.
-const findingShare = 10
+// findPauseFactor limits the time in which the cleaner looks for such tasks to a tenth.
+const findPauseFactor = 10
 
 // Cleaner is the role that deletes finished tasks whose retention is over. Finished
 // tasks are in lanes as waiting ones are, in the order in which they finished, so that
@@ -59,7 +59,7 @@ func (c *Cleaner) Work(ctx context.Context) {
 			chore.doIfDue(ctx)
 		}
 		finding, away := c.CleanAll(ctx)
-		pause := max(every, findingShare*finding)
+		pause := max(every, findPauseFactor*finding)
 		if away {
 			pause, outages = max(pause, retry.ErrorPause(outages)), outages+1
 		} else {

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/retry"
@@ -50,7 +51,7 @@ func (e events) overdue(g overdue.Group) {
 		"queue", g.Queue, "kind", g.Kind, "tasks", g.Tasks, "counted_up_to", overdue.Most, "due_since", g.DueSince)
 }
 
-func (e events) lookFailed(err error) {
+func (e events) searchFailed(err error) {
 	e.log.Warn("falldue: cannot look for overdue tasks", retry.Failed(err))
 }
 
@@ -60,4 +61,10 @@ func (e events) progressFailed(err error) {
 
 func (e events) changesFailed(err error) {
 	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.Failed(err))
+}
+
+// overtime reports handlers of a kind that have not returned although their timeout has expired.
+func (e events) overtime(kind string, late lateRuns) {
+	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
+		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
 }

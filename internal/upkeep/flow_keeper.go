@@ -92,7 +92,7 @@ func (k *FlowKeeper) Work(ctx context.Context) {
 		start := time.Now()
 		err := k.judgeEnded(ctx)
 		if time.Since(swept) >= flowsEvery {
-			err = cmp.Or(err, k.look(ctx))
+			err = cmp.Or(err, k.checkSome(ctx))
 			swept = time.Now()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -119,9 +119,9 @@ func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 	return err
 }
 
-// look looks at some tasks that run after others, and at some members, behind those of the
+// checkSome looks at some tasks that run after others, and at some members, behind those of the
 // Last time.
-func (k *FlowKeeper) look(ctx context.Context) error {
+func (k *FlowKeeper) checkSome(ctx context.Context) error {
 	some, err := k.sweepWaiters(ctx)
 	// Without flows, one look in a long time is enough to find what is left of them.
 	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= idleRoundWait {
@@ -131,10 +131,10 @@ func (k *FlowKeeper) look(ctx context.Context) error {
 	return err
 }
 
-// LookAtAll looks until it has come to the end of both.
-func (k *FlowKeeper) LookAtAll(ctx context.Context) error {
+// CheckAll looks until it has come to the end of both.
+func (k *FlowKeeper) CheckAll(ctx context.Context) error {
 	for {
-		if err := k.look(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
+		if err := k.checkSome(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
 			return err
 		}
 	}

@@ -18,8 +18,8 @@ import (
 const (
 	// overdueEvery is the time between two searches for overdue tasks.
 	overdueEvery = time.Minute
-	// lookShare limits the time in which a worker searches to a twentieth.
-	lookShare = 20
+	// searchPauseFactor limits the time in which a worker searches to a twentieth.
+	searchPauseFactor = 20
 )
 
 // OverdueWatch is the role that warns of overdue tasks that no worker takes: those of kinds
@@ -49,15 +49,15 @@ func NewOverdueWatch(s *store.Store, queues []string, handlers map[string]*run.H
 func (l *OverdueWatch) Work(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
-		if err := l.look(ctx); err != nil && ctx.Err() == nil {
-			l.events.lookFailed(err)
+		if err := l.search(ctx); err != nil && ctx.Err() == nil {
+			l.events.searchFailed(err)
 		}
-		_ = retry.Pause(ctx, max(overdueEvery, lookShare*time.Since(start))+rand.N(overdueEvery/10))
+		_ = retry.Pause(ctx, max(overdueEvery, searchPauseFactor*time.Since(start))+rand.N(overdueEvery/10))
 	}
 }
 
-// look looks for overdue tasks once.
-func (l *OverdueWatch) look(ctx context.Context) error {
+// search searches for overdue tasks once.
+func (l *OverdueWatch) search(ctx context.Context) error {
 	finder := overdue.Finder{Tables: l.tables, Delays: l.delays}
 	found, err := finder.Find(ctx)
 	before := map[overdue.Lane]bool{}

@@ -23,9 +23,9 @@ type PageCleaner[At comparable] struct {
 }
 
 const (
-	// usefulShare is the share of rows of no use up to which looks are as seldom as they may. With ten
+	// unusedShare is the share of rows of no use up to which looks are as seldom as they may. With ten
 	// times that share they are a hundred times as frequent, up to a tenth of the time.
-	usefulShare = 0.01
+	unusedShare = 0.01
 	// pageWait is the longest time between two looks at some rows. Looks at all of them take
 	// longestRound at most if they find nothing, and shortestRound if much of the table is of no use.
 	pageWait, longestRound, shortestRound = 5 * time.Second, 30 * time.Minute, time.Minute
@@ -61,7 +61,7 @@ func (c *PageCleaner[At]) Work(ctx context.Context) {
 				target := max(sooner(longestRound, last.made, last.pages), shortestRound)
 				wait = sooner(min(pageWait, target/time.Duration(max(last.pages, now.pages))), dropped, 1)
 			}
-			wait = max(wait, findingShare*time.Since(start), time.Millisecond)
+			wait = max(wait, findPauseFactor*time.Since(start), time.Millisecond)
 			continue
 		}
 		if last.pages > 0 {
@@ -86,10 +86,10 @@ type round struct {
 // were of no use.
 func sooner(wait time.Duration, dropped, pages int) time.Duration {
 	share := float64(dropped) / float64(max(pages, 1)*store.MaxBatch)
-	if share <= usefulShare {
+	if share <= unusedShare {
 		return wait
 	}
-	return time.Duration(float64(wait) * (usefulShare / share) * (usefulShare / share))
+	return time.Duration(float64(wait) * (unusedShare / share) * (unusedShare / share))
 }
 
 // clean deletes some rows, and returns the last one that it looked at, or the zero value

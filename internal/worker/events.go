@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/falldue/falldue/internal/run"
 )
 
 // events logs how a worker starts and stops.
@@ -31,6 +33,22 @@ func (e events) stopping(handlers int, timeout time.Duration) {
 	if handlers > 0 {
 		e.log.Info("falldue: the worker stops and waits for its handlers", "count", handlers, "timeout", timeout)
 	}
+}
+
+// namedTasks is how many tasks the line about handlers that have not returned names.
+const namedTasks = 20
+
+// stillRunning reports the runs whose handlers have not returned although the shutdown timeout has
+// expired.
+func (e events) stillRunning(list []*run.Run) {
+	var ids []int64
+	kinds := map[string]bool{}
+	for i, r := range list {
+		if kinds[r.Claim.From.Kind] = true; i < namedTasks {
+			ids = append(ids, r.Claim.ID)
+		}
+	}
+	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
 }
 
 func (e events) kindWithoutQueue(kind, queue string) {

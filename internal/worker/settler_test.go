@@ -71,7 +71,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 			ended <- time.Now()
 		}()
 		r := endedRun(w)
-		w.held.Add(r)
+		w.claimed.Add(r)
 		w.settler.In <- r
 		time.Sleep(time.Hour)
 		stop()
@@ -79,7 +79,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 		if took := (<-ended).Sub(stopped); took > retry.StatementTimeout+w.ShutdownTimeout+retry.LastSettles {
 			t.Errorf("Run ended %v after its context", took)
 		}
-		if n := w.held.Count(); n != 0 {
+		if n := w.claimed.Count(); n != 0 {
 			t.Errorf("%d claims are still held", n)
 		}
 	})

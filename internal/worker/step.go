@@ -68,7 +68,7 @@ func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err er
 // after others: one that was deleted may have been before them.
 func (w *Worker) CleanAndJudge(ctx context.Context) error {
 	w.cleaner.CleanAll(ctx)
-	return w.flows.LookAtAll(ctx)
+	return w.flows.CheckAll(ctx)
 }
 
 // waitingLanes lists the lanes with tasks that the worker would run and that are not paused, in
@@ -126,7 +126,7 @@ func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held tim
 	}
 	r := new(run.Run)
 	d.Begin(r, claims[0], at.rule, start)
-	w.held.Add(r)
+	w.claimed.Add(r)
 	defer w.assistRun(ctx)() // also when a handler ends the test
 	d.Handle(r)
 	lost, err := w.settler.SettleOne(ctx, r)

@@ -32,7 +32,7 @@ type Worker struct {
 	pollers     claim.Pollers
 	dispatchers dispatchers
 	settler     *run.Settler
-	held        *run.Held
+	claimed     *run.ClaimedRuns
 	ended       *run.EndedRuns
 	leases      *run.Leases
 	progress    *run.ProgressWriter
@@ -60,7 +60,7 @@ type Config struct {
 	// OthersRetention is for tasks of kinds that the worker does not handle.
 	OthersRetention run.Retention
 	// Listen may be nil.
-	Listen func(ctx context.Context, channel string, wake func(notice string)) error
+	Listen claim.Listen
 	Info   store.WorkerInfo
 	// Opened is called when dependencies have ended and tasks of a queue have become due. If it is
 	// nil, the worker looks for them, and notifies those who listen.
@@ -78,6 +78,7 @@ type Queue struct {
 type observer interface {
 	run.Observer
 	claim.Observer
+	Overtime(r *run.Run, timeout time.Duration)
 }
 
 // A role is a background loop of a worker.
@@ -88,7 +89,7 @@ type role interface {
 
 // effects are what changes do to a worker.
 type effects struct {
-	*run.Held
+	*run.ClaimedRuns
 	pollers claim.Pollers
 	dispatchers
 }
@@ -126,15 +127,15 @@ func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.Polic
 // work, which cancel ends.
 func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify), s.Server().Caps
-	held, pollers, dispatchers := run.NewHeld(), claim.Pollers{}, dispatchers{}
-	troubles, ended := control.NewHealthReport(), new(run.EndedRuns)
+	claimed, pollers, dispatchers := run.NewClaimedRuns(), claim.Pollers{}, dispatchers{}
+	health, ended := control.NewHealthReport(), new(run.EndedRuns)
 
-	effects := effects{held, pollers, dispatchers}
-	overrides := control.NewOverrides(s.CheckDelays, run.PoliciesOf(cfg.Handlers), effects, troubles, log)
-	changes := control.NewChangeReader(s.Changes, overrides, effects, troubles, log)
-	own := control.NewTaskPolicies(s.Policies, s.CheckDelays, policies.Stored, troubles, log)
+	effects := effects{claimed, pollers, dispatchers}
+	overrides := control.NewOverrides(s, run.PoliciesOf(cfg.Handlers), effects, health, log)
+	changes := control.NewChangeReader(s, overrides, effects, health, log)
+	own := control.NewTaskPolicies(s, policies, health, log)
 
-	leases := run.NewLeases(cfg.ID, cfg.Lease, held, s, changes, o, log)
+	leases := run.NewLeases(cfg.ID, cfg.Lease, claimed, s, changes, o, log)
 	progress := run.NewProgressWriter(cfg.ID, s, log)
 	opened := cfg.Opened
 	if opened == nil {
@@ -151,14 +152,14 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		WorkerID: cfg.ID, LeaseLength: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout,
 		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
 	})
-	overtime := run.NewOvertime(o.Overtime, troubles.Overtime, log)
+	overtime := upkeep.NewOvertime(o, health, log)
 	limited := false
 	for name, queue := range cfg.Queues {
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
 			Env: &run.Env{
 				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, Overrides: overrides,
-				Observer: o, Overtime: overtime, Reports: progress, Table: s,
+				Observer: o, Timeouts: overtime, Reports: progress, Table: s,
 			},
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
@@ -179,7 +180,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	roles := []role{
 		own, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
 		upkeep.NewOverdueWatch(s, queues, cfg.Handlers, changes, overrides, log),
-		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener.Active.Load),
+		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
 		roles = append(roles, upkeep.NewPermitCleaner(s, log))
@@ -189,9 +190,9 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	}
 	return &Worker{
 		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
-		pollers: pollers, dispatchers: dispatchers, settler: settler, held: held, ended: ended, leases: leases, progress: progress, flows: flows,
+		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
-		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, ended, troubles, s, log),
+		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, ended, health, s, log),
 	}
 }
 
@@ -274,7 +275,7 @@ func (w *Worker) Run() {
 		case <-handled:
 		case <-late.C:
 			w.cancelWork(outcome.ErrStopping)
-			w.leases.Report(handled)
+			w.reportRunning(handled)
 		}
 	})
 	// Without a limit, the worker would wait for a database that does not answer until the
@@ -287,6 +288,25 @@ func (w *Worker) Run() {
 	w.flows.Last(settling)
 	stopAfter()
 	background.Wait()
+}
+
+// reportEvery is how often a worker that waits for handlers reports them.
+const reportEvery = time.Minute
+
+// reportRunning reports the handlers that run, now and each minute, until handled is closed.
+func (w *Worker) reportRunning(handled <-chan struct{}) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		if list := w.claimed.Sorted(); len(list) > 0 {
+			w.events.stillRunning(list)
+		}
+		select {
+		case <-handled:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // awaitHandlers waits until handled is closed: claims have ended, and all handlers have

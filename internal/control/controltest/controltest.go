@@ -1,5 +1,5 @@
-// Package controltest has a table of changes in memory, and effects of changes, for tests of
-// packages that read what people ask of all workers.
+// Package controltest has databases in memory, and effects of changes, for tests of packages that
+// apply pauses, cancels and policies.
 package controltest
 
 import (
@@ -8,7 +8,42 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/sqlgen"
 )
+
+// Database calls functions, unless those are nil.
+type Database struct {
+	OnChanges  func(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
+	OnPolicies func(ctx context.Context, keys []string) (texts map[string]string, err error)
+	OnCheck    func(context.Context, []sqlgen.Formula) error
+}
+
+// Changes returns no changes without a function.
+func (d Database) Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error) {
+	if d.OnChanges == nil {
+		return nil, nil
+	}
+	return d.OnChanges(ctx, back)
+}
+
+// Policies returns no policies without a function.
+func (d Database) Policies(ctx context.Context, keys []string) (texts map[string]string, err error) {
+	if d.OnPolicies == nil {
+		return nil, nil
+	}
+	return d.OnPolicies(ctx, keys)
+}
+
+// CheckDelays agrees with Go without a function.
+func (d Database) CheckDelays(ctx context.Context, list []sqlgen.Formula) error {
+	if d.OnCheck == nil {
+		return nil
+	}
+	return d.OnCheck(ctx, list)
+}
+
+// Stored does nothing.
+func (Database) Stored(map[string]string) {}
 
 // Table is a table of changes for tests with a clock of their own.
 type Table struct {
@@ -31,8 +66,8 @@ func (c *Table) Add(subject, what, value string, created, ends time.Time) {
 	c.List = append(c.List, one)
 }
 
-// Read returns the changes of a time back from now.
-func (c *Table) Read(_ context.Context, back time.Duration) (list []store.StoredChange, err error) {
+// Changes returns the changes of a time back from now.
+func (c *Table) Changes(_ context.Context, back time.Duration) (list []store.StoredChange, err error) {
 	c.Lock()
 	defer c.Unlock()
 	c.reads++

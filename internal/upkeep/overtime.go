@@ -1,4 +1,4 @@
-package run
+package upkeep
 
 import (
 	"cmp"
@@ -11,12 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/words"
 )
 
 const (
-	// overtimeGrace is how long a handler may take to return after its timeout.
+	// overtimeGrace is how long a handler may take to return after its timeout has expired.
 	overtimeGrace = 10 * time.Second
 	// overtimeEvery is the shortest time between two lines of the log about a kind.
 	overtimeEvery = time.Minute
@@ -25,15 +27,20 @@ const (
 )
 
 // Overtime is the role that reports handlers that have not returned although their timeout has expired.
-// They take the places of others.
+// Such handlers take the places of others.
 type Overtime struct {
-	begins func(*Run, time.Duration)     // is called for each, with its timeout
-	report func(kinds map[string]string) // takes what a worker announces of each kind
-	events events
-	woken  chan struct{}
+	observer overtimeObserver
+	health   *control.HealthReport
+	events   events
+	woken    chan struct{}
 
 	mu   sync.Mutex
-	runs map[*Run]overtime
+	runs map[*run.Run]overtime
+}
+
+// overtimeObserver is told of each run that is reported, and of its timeout.
+type overtimeObserver interface {
+	Overtime(r *run.Run, timeout time.Duration)
 }
 
 // overtime describes a run whose timeout has expired.
@@ -42,18 +49,16 @@ type overtime struct {
 	since   time.Time
 }
 
-// NewOvertime returns a role that calls begins for each run whose time has been over for 10
-// seconds, and report with all of them.
-func NewOvertime(begins func(*Run, time.Duration), report func(kinds map[string]string), log *slog.Logger) *Overtime {
-	return &Overtime{begins: begins, report: report, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]overtime{}}
+// NewOvertime returns a role that tells observer of each run whose timeout expired 10 seconds ago,
+// and reports all of them in health.
+func NewOvertime(observer overtimeObserver, health *control.HealthReport, log *slog.Logger) *Overtime {
+	return &Overtime{observer: observer, health: health, events: events{log}, woken: make(chan struct{}, 1), runs: map[*run.Run]overtime{}}
 }
 
-// Limit notes that the handler of a run may take a time. Call returned when it has returned.
-func (r *Run) Limit(timeout time.Duration) (returned func()) {
-	if r.Env == nil || r.Overtime == nil { // made by hand
-		return func() {}
-	}
-	o, since := r.Overtime, time.Now().Add(timeout)
+// Limit notes that the handler of a run begins and has a timeout. Call returned when the handler has
+// returned.
+func (o *Overtime) Limit(r *run.Run, timeout time.Duration) (returned func()) {
+	since := time.Now().Add(timeout)
 	timer := time.AfterFunc(timeout+overtimeGrace, func() { o.add(r, overtime{timeout, since}) })
 	return func() {
 		timer.Stop()
@@ -61,15 +66,15 @@ func (r *Run) Limit(timeout time.Duration) (returned func()) {
 	}
 }
 
-func (o *Overtime) add(r *Run, late overtime) {
+func (o *Overtime) add(r *run.Run, late overtime) {
 	o.mu.Lock()
 	o.runs[r] = late
 	o.mu.Unlock()
-	o.begins(r, late.timeout)
+	o.observer.Overtime(r, late.timeout)
 	retry.Signal(o.woken)
 }
 
-func (o *Overtime) remove(r *Run) {
+func (o *Overtime) remove(r *run.Run) {
 	o.mu.Lock()
 	_, was := o.runs[r]
 	delete(o.runs, r)
@@ -94,7 +99,7 @@ func (o *Overtime) Work(ctx context.Context) {
 				o.events.overtime(kind, late)
 			}
 		}
-		o.report(texts)
+		o.health.Overtime(texts)
 		wait := time.Hour
 		if len(kinds) > 0 {
 			wait = overtimeEvery
@@ -114,7 +119,7 @@ func (o *Overtime) byKind() map[string]lateRuns {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kinds := map[string]lateRuns{}
-	for _, r := range slices.SortedFunc(maps.Keys(o.runs), func(a, b *Run) int {
+	for _, r := range slices.SortedFunc(maps.Keys(o.runs), func(a, b *run.Run) int {
 		return cmp.Or(o.runs[a].since.Compare(o.runs[b].since), cmp.Compare(a.Claim.ID, b.Claim.ID))
 	}) {
 		kind := r.Claim.From.Kind

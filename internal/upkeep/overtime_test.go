@@ -1,4 +1,4 @@
-package run
+package upkeep
 
 import (
 	"bytes"
@@ -10,9 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
+
+// overtimeFunc is an overtimeObserver.
+type overtimeFunc func(r *run.Run, timeout time.Duration)
+
+func (f overtimeFunc) Overtime(r *run.Run, timeout time.Duration) { f(r, timeout) }
 
 // TestHandlersPastTheirTimeoutAreReported: two handlers go on after their timeout. The log says so
 // once a minute, the hook once for each, and the worker announces them until they return. One
@@ -21,24 +28,29 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer // read after synctest.Wait
-		var announced map[string]string
+		health := control.NewHealthReport()
+		announced := func() map[string]string {
+			var info store.WorkerInfo
+			health.AddTo(&info)
+			return info.Overtime
+		}
 		var mutex sync.Mutex // the timers of two handlers fire together
 		var late []int64
-		o := NewOvertime(func(r *Run, timeout time.Duration) {
+		o := NewOvertime(overtimeFunc(func(r *run.Run, timeout time.Duration) {
 			if timeout != time.Second {
 				t.Errorf("task %d has the timeout %v", r.Claim.ID, timeout)
 			}
 			mutex.Lock()
 			defer mutex.Unlock()
 			late = append(late, r.Claim.ID)
-		}, func(kinds map[string]string) { announced = kinds }, slog.New(slog.NewTextHandler(&text, nil)))
+		}), health, slog.New(slog.NewTextHandler(&text, nil)))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); o.Work(ctx) }()
 		begin := func(id int64) (returned func()) {
 			c := &store.Claim{From: store.Lane{Kind: "k"}}
 			c.ID = id
-			return (&Run{Env: &Env{Overtime: o}, ClaimResult: outcome.ClaimResult{Claim: c}}).Limit(time.Second)
+			return (&run.Run{Env: &run.Env{Timeouts: o}, ClaimResult: outcome.ClaimResult{Claim: c}}).Limit(time.Second)
 		}
 		quick, first, second := begin(1), begin(2), begin(3)
 		time.Sleep(5 * time.Second)
@@ -51,14 +63,14 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 		if len(late) != 2 {
 			t.Errorf("the hook was called for %v", late)
 		}
-		if want := "2 handlers over the timeout of 1s, the first for 2m10s: 2 3"; announced["k"] != want {
-			t.Errorf("the worker announces %q, want %q", announced["k"], want)
+		if want := "2 handlers over the timeout of 1s, the first for 2m10s: 2 3"; announced()["k"] != want {
+			t.Errorf("the worker announces %q, want %q", announced()["k"], want)
 		}
 		first()
 		second()
 		synctest.Wait()
-		if len(announced) != 0 {
-			t.Errorf("the worker announces %v after they have returned", announced)
+		if len(announced()) != 0 {
+			t.Errorf("the worker announces %v after they have returned", announced())
 		}
 		stop()
 		<-ended
