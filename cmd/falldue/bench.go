@@ -19,12 +19,12 @@ func benchCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how many tasks this server can store and run",
-		Long: "Measure how many tasks a process can store and run on this server, by handlers that do\n" +
-			"nothing, and how soon a worker starts a task that another process has stored. The\n" +
-			"command makes tables of its own, with names that no other tables have, and drops them\n" +
-			"at its end, also when it is interrupted. The server works hard meanwhile: it asks\n" +
-			"first, or wants --yes. The user needs the right to create tables.",
+		Short: "Measure how many tasks this server can insert and run",
+		Long: "Measure how many tasks a process can insert and run on this server, with handlers that\n" +
+			"do nothing, and how soon a worker starts a task of another process. The command\n" +
+			"creates tables of its own, and drops them at its end, even if it is interrupted. The\n" +
+			"server is busy in the meantime, so the command asks first, unless --yes is set. The\n" +
+			"user needs permission to create tables.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.Tasks < 1 || b.Tasks > ops.MaxMeasured || b.Handlers < 1 || b.Starts < 1 || b.Starts > ops.MaxMeasured {
@@ -50,7 +50,7 @@ func benchCommand() *cobra.Command {
 	p.databaseFlags(cmd)
 	cmd.Flags().StringVar(&b.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
 	cmd.Flags().IntVar(&b.Tasks, "tasks", 20_000, "number of tasks to run")
-	cmd.Flags().IntVar(&b.Handlers, "handlers", 100, "number of handlers that run at once")
+	cmd.Flags().IntVar(&b.Handlers, "handlers", 100, "number of concurrent handlers")
 	cmd.Flags().IntVar(&b.Starts, "starts", 200, "number of tasks whose start is timed")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: measure, tasks, and per_second, or median_seconds and p99_seconds")

@@ -34,8 +34,8 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags.StringVar(&f.phase, "phase", "", verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
-	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or else this `TEXT`")
-	flags.Int64Var(&f.list.After, "after", 0, verb+" tasks with greater ids than `ID`")
+	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or contains this `TEXT`")
+	flags.Int64Var(&f.list.After, "after", 0, verb+" tasks with greater IDs than `ID`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	complete(cmd, "state", stateNames...)
@@ -92,10 +92,10 @@ type bulkCommand struct {
 	many       func(*ops.Ops, context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
 }
 
-const bulkHelp = `Name the tasks by their ids, or select them by flags, all of which must match. With
-flags the command counts the tasks first and asks, or wants --yes. It changes 500 tasks at
-a time, in the order of their ids, and names those that the database refuses to
-change. After Ctrl-C it says how to go on.`
+const bulkHelp = `List the tasks by their IDs, or select them with flags, which must all match. With flags
+the command counts the tasks first, and asks unless --yes is set. It changes batches of
+500 tasks, in the order of their IDs, and lists tasks that the database refuses to change.
+After Ctrl-C it prints the command that continues.`
 
 // add makes the command. It ends with status 3 if a task that is named does not exist or is
 // in a state that does not allow the change, and with 4 if a task could not be changed.

@@ -25,12 +25,12 @@ func enqueueCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "enqueue KIND [PAYLOAD]",
-		Short: "Store a task",
-		Long: "Store a task of a kind and print its id. PAYLOAD is the JSON of its arguments, {} by\n" +
-			"default, or - for that on standard input. The command does not know the kinds of\n" +
-			"your code, nor its codec. So give the queue and the priority of the kind, and the\n" +
-			"key that it makes by KeyedBy: limits of keys do not apply without one. The payload\n" +
-			"is stored as it is. A task that no worker handles waits: see \"falldue overdue\".",
+		Short: "Enqueue a task",
+		Long: "Enqueue a task of a kind and print its ID. PAYLOAD is the JSON of its arguments: {} by\n" +
+			"default, or - to read standard input. The command does not know the kinds or the codec\n" +
+			"of your program: set the kind's queue and priority, and its key if the kind has limits\n" +
+			"per key. The payload is stored unchanged. A task of a kind without a worker waits: see\n" +
+			"\"falldue overdue\".",
 		Example: `  falldue enqueue invoice.send '{"order": 42}' --delay 10m`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,13 +68,13 @@ func enqueueCommand() *cobra.Command {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
-	cmd.Flags().StringVar(&opts.Key, "key", "", "what the task belongs to, such as customer:42")
+	cmd.Flags().StringVar(&opts.Key, "key", "", "task key, such as customer:42")
 	cmd.Flags().StringToStringVar(&opts.Metadata, "metadata", nil, "metadata, such as by=ann")
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
-	cmd.Flags().StringVar(&when, "at", "", "time at which it is due, such as 2026-12-11T14:02:00Z")
-	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "attempts after which it is dead (default that of its policy)")
-	cmd.Flags().StringVar(&policy, "own-policy", "", "a policy of its own (default that of its kind)")
+	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
+	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "number of attempts before the task is dead (default set by its policy)")
+	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")
 	complete(cmd, "own-policy", presetNames()...)
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
@@ -118,20 +118,20 @@ func retryCommand() *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "retry [ID...]",
-		Short: "Make dead, cancelled or done tasks due again",
-		Long: "Make dead, cancelled or done tasks due again, with all their attempts left. The recorded\n" +
-			"attempts stay, and results do not. Flags select dead tasks unless --state says otherwise.\n" +
-			"Tasks that are named must be dead or cancelled, or in the --state: to run done tasks again,\n" +
-			"say --state done. --rate and --over spread tasks over time. --payload replaces the payload\n" +
-			"of one task.\n\n" + bulkHelp,
+		Short: "Retry dead, cancelled or done tasks",
+		Long: "Make dead, cancelled or done tasks due again, with all their attempts left. The\n" +
+			"recorded attempts stay, and results are removed. Flags select dead tasks unless\n" +
+			"--state is set. Listed tasks must be dead or cancelled, or in the --state: use --state\n" +
+			"done to run done tasks again. --rate and --over spread the tasks over time. --payload\n" +
+			"replaces the payload of one task.\n\n" + bulkHelp,
 		Example: `  falldue retry 4711 --payload '{"order": 42}'
   falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}
 	b.add(cmd)
-	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "tasks that fall due in a second at most (default all at once)")
+	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
 	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly, in no order")
-	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` at which the first falls due, such as 2026-12-11T14:02:00Z (default now)")
-	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` in place of the payload of the task, or - for that on standard input")
+	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload of the task, or - to read standard input")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("payload") {
@@ -160,9 +160,9 @@ func cancelCommand() *cobra.Command {
 	b := &bulkCommand{verb: "cancel", done: "cancelled", asks: true, one: (*falldue.Queue).Cancel, many: (*ops.Ops).CancelMany}
 	return b.add(&cobra.Command{
 		Use:   "cancel [ID...]",
-		Short: "Cancel tasks that are not finished",
-		Long: "Cancel tasks that are not finished. The context of a handler that runs ends within two\n" +
-			"seconds. \"falldue retry\" makes a cancelled task due again.\n\n" + bulkHelp,
+		Short: "Cancel unfinished tasks",
+		Long: "Cancel unfinished tasks. The context of a running handler ends within two seconds.\n" +
+			"\"falldue retry\" makes a cancelled task due again.\n\n" + bulkHelp,
 		Example: "  falldue cancel --kind report --phase scheduled --match '{\"month\": \"2026-11\"}'",
 	})
 }
@@ -171,12 +171,12 @@ func deleteCommand() *cobra.Command {
 	b := &bulkCommand{verb: "delete", done: "deleted", asks: true, many: (*ops.Ops).DeleteMany}
 	cmd := b.add(&cobra.Command{
 		Use:   "delete [ID...]",
-		Short: "Delete tasks in any state, for good",
-		Long: "Delete tasks in any state, with their recorded attempts. They cannot be retried. A task\n" +
-			"that runs is left alone unless --running is set.\n\n" + bulkHelp,
+		Short: "Delete tasks in any state",
+		Long: "Delete tasks in any state, with their recorded attempts. They cannot be retried.\n" +
+			"Running tasks are skipped unless --running is set.\n\n" + bulkHelp,
 		Example: "  falldue delete --state dead --older-than 720h --dry-run",
 	})
-	cmd.Flags().BoolVar(&b.options.Running, "running", false, "delete tasks that run, too; their handlers' contexts end")
+	cmd.Flags().BoolVar(&b.options.Running, "running", false, "delete running tasks, too; their handlers' contexts end")
 	b.one = func(q *falldue.Queue, ctx context.Context, id int64) error {
 		return q.Delete(ctx, id, falldue.DeleteOptions{Running: b.options.Running})
 	}

@@ -16,6 +16,9 @@ import (
 
 // walk calls fn with each command that does something.
 func walk(cmd *cobra.Command, fn func(*cobra.Command)) {
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
 	fn(cmd)
 	for _, sub := range cmd.Commands() {
 		walk(sub, fn)
@@ -80,23 +83,71 @@ func TestHelpNamesTheStatuses(t *testing.T) {
 	}
 }
 
-// TestTheTourNamesTheCommands: all of the first level, those that change policies, and what
-// scripts need to know.
-func TestTheTourNamesTheCommands(t *testing.T) {
+// TestHelpIsShort: the help of falldue itself fits a screen, and names all commands and topics.
+func TestHelpIsShort(t *testing.T) {
 	t.Parallel()
-	want := []string{"policy set", "policy show", "policy clear", "policy slow", "policy hold", "policy ramp", "policy diff", "policy preview", "policy herd", "--yes", "--json", "130"}
-	for _, cmd := range root().Commands() {
-		want = append(want, "falldue "+cmd.Name())
+	help := mustRun(t)
+	if again := mustRun(t, "--help"); again != help {
+		t.Errorf("falldue prints\n%sand falldue --help\n%s", help, again)
 	}
-	flat := strings.Join(strings.Fields(tour), " ")
-	for _, name := range append(want, "falldue completion") {
-		if !strings.Contains(flat, name) {
-			t.Errorf("the tour lacks %q", name)
+	if n := strings.Count(help, "\n"); n >= 40 {
+		t.Errorf("the help has %d lines", n)
+	}
+	want := []string{"--yes", "--json", "--help", "completion"}
+	for _, cmd := range root().Commands() {
+		want = append(want, cmd.Name())
+	}
+	for _, name := range want {
+		if !slices.Contains(strings.FieldsFunc(help, func(r rune) bool { return strings.ContainsRune(" ,.;:\n", r) }), name) {
+			t.Errorf("the help lacks %q", name)
 		}
 	}
-	for line := range strings.Lines(tour) {
+	requireWidth(t, "falldue --help", help)
+	policy := mustRun(t, "policy", "--help")
+	for _, name := range []string{"set", "show", "clear", "slow", "hold", "ramp", "diff", "preview", "herd"} {
+		if !strings.Contains(policy, "\n  "+name+" ") {
+			t.Errorf("the help of policy lacks %s", name)
+		}
+	}
+}
+
+// TestTopicsAreExplainedOnce: help explains FORMULA, SUBJECT and the exit statuses in topics, and
+// commands that take a FORMULA or a SUBJECT refer to these.
+func TestTopicsAreExplainedOnce(t *testing.T) {
+	t.Parallel()
+	explained := map[string]string{"formula": "917m * atan", "subject": "queue:images", "status": "130  after Ctrl-C"}
+	for topic, phrase := range explained {
+		text := mustRun(t, "help", topic)
+		if !strings.Contains(text, phrase) {
+			t.Errorf("the topic %s lacks %q:\n%s", topic, phrase, text)
+		}
+		requireWidth(t, topic, text)
+	}
+	for _, status := range statusTexts {
+		if help := strings.Join(strings.Fields(mustRun(t, "help", "status")), " "); !strings.Contains(help, status) {
+			t.Errorf("the topic status lacks %q", status)
+		}
+	}
+	walk(root(), func(cmd *cobra.Command) {
+		for topic, phrase := range explained {
+			if strings.Contains(cmd.Long, phrase) {
+				t.Errorf("%s explains %s", cmd.CommandPath(), topic)
+			}
+		}
+		for argument, topic := range map[string]string{"FORMULA": "formula", "SUBJECT": "subject"} {
+			refers := strings.Contains(cmd.Long, "falldue help "+topic)
+			if takes := strings.Contains(cmd.Use, argument); takes && !refers {
+				t.Errorf("%s takes a %s and does not refer to the topic", cmd.CommandPath(), argument)
+			}
+		}
+	})
+}
+
+func requireWidth(t *testing.T, name, help string) {
+	t.Helper()
+	for line := range strings.Lines(help) {
 		if n := text.StringWidth(strings.TrimRight(line, "\n")); n > helpWidth {
-			t.Errorf("a line of %d columns: %s", n, line)
+			t.Errorf("%s: a line of %d columns: %s", name, n, line)
 		}
 	}
 }

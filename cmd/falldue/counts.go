@@ -21,11 +21,11 @@ func countsCommand() *cobra.Command {
 	var estimate, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "counts",
-		Short: "Count the tasks of each queue, kind and state",
-		Long: "Count the tasks of each queue, kind and state. The numbers are exact: the whole\n" +
-			"table is read, about a second for each million tasks. With --estimate, numbers after ~ are\n" +
-			"estimates, which take a tenth of a second however many tasks there are. Running tasks are\n" +
-			"open, or snoozed.",
+		Short: "Count tasks by queue, kind and state",
+		Long: "Count tasks by queue, kind and state. The numbers are exact: the command reads the\n" +
+			"whole table, about a second for each million tasks. With --estimate, numbers after ~\n" +
+			"are estimates, which take a tenth of a second for any number of tasks. Running tasks\n" +
+			"are open or snoozed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -150,10 +150,10 @@ func queuesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "queues",
-		Short: "List the queues, and when the first task of each is due",
-		Long: "List the queues that have tasks, the kinds that wait or run in them, and when the\n" +
-			"first task of each is due, or was. Lanes are the groups of tasks that wait equally\n" +
-			"long. The command costs the same however many tasks wait.\n\n" + policyFlagHelp,
+		Short: "List queues, and when their first tasks are due",
+		Long: "List the queues that have unfinished tasks, their kinds, and when the first task of\n" +
+			"each is or was due. A lane is a group of tasks that wait equally long. The cost of the\n" +
+			"command does not depend on the number of tasks.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -188,10 +188,6 @@ func queuesCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kinds, lanes, first_due")
 	return cmd
 }
-
-const policyFlagHelp = `Policies of kinds are those that live workers announce. Give others with --policy
-KIND=POLICY or, for all kinds, --policy POLICY: of a kind without a policy it is not
-known when tasks that have failed are due.`
 
 // set returns a time for JSON, or nil if it is zero.
 func set(t time.Time) *time.Time {

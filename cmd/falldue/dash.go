@@ -36,12 +36,12 @@ func dashCommand() *cobra.Command {
 	var d dashboard
 	cmd := &cobra.Command{
 		Use:   "dash",
-		Short: "Serve a web page on queues, tasks and policies",
-		Long: "Serve a web page that shows what is wrong, tasks with their past and future, failures\n" +
-			"by error, and policies with what they do. It changes nothing unless --allow lists what it\n" +
-			"may do. Ctrl-C ends it.\n\n" +
-			"It listens on this machine only. To listen elsewhere, put it behind a proxy that signs\n" +
-			"people in, and set --user-header and --trust-proxy; or set --no-auth.\n\n" + policyFlagHelp,
+		Short: "Serve a web page about queues, tasks and policies",
+		Long: "Serve a web page about problems, tasks with their past and future, failures by error,\n" +
+			"and policies. The page changes nothing unless --allow lists the actions. Ctrl-C ends\n" +
+			"the command.\n\n" +
+			"It listens only on this machine. To listen elsewhere, put it behind a proxy that\n" +
+			"authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" + policyFlagHelp,
 		Example: "  falldue dash\n" +
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,
@@ -64,11 +64,11 @@ func dashCommand() *cobra.Command {
 	d.policies.flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&d.listen, "listen", "127.0.0.1:8080", "address and port")
-	flags.StringSliceVar(&d.allow, "allow", nil, "what the page may do: all, or some of "+actionNames())
-	flags.StringSliceVar(&d.hosts, "host", nil, "names under which the page is opened, besides localhost and --listen")
+	flags.StringSliceVar(&d.allow, "allow", nil, "allowed actions: all, or some of "+actionNames())
+	flags.StringSliceVar(&d.hosts, "host", nil, "names of the server in URLs, in addition to localhost and --listen")
 	flags.StringVar(&d.userHeader, "user-header", "", "header in which a proxy passes the name of the user, such as X-Forwarded-User")
 	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of proxies whose --user-header counts, such as 10.0.0.0/8")
-	flags.BoolVar(&d.noAuth, "no-auth", false, "let everybody who reaches --listen use the page")
+	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who reaches --listen use the page")
 	flags.BoolVar(&d.hide, "hide-payloads", false, "hide payloads, results, metadata and errors")
 	flags.StringVar(&d.title, "title", "falldue", "name in the heading")
 	flags.StringVar(&d.badge, "badge", "", "word on a red ground in the heading, such as production")

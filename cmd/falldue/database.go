@@ -147,7 +147,7 @@ type policyFlag struct {
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
 	p.kinds = map[string]backoff.Policy{}
-	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` that the code has for a kind, or for all other kinds; may be repeated")
+	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` of kinds that no live worker announces; repeatable")
 	complete(cmd, "policy", presetNames()...)
 }
 

@@ -17,12 +17,10 @@ func doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the server, the tables and what waits in them",
-		Long: "Check the server, the tables and what waits in them, and say what to do about what\n" +
-			"is wrong. Nothing is changed. Each check may take 10 seconds; one that cannot be made\n" +
-			"is unchecked, says why, and does not change the status. For monitoring: the exit\n" +
-			"status is 5 if something does not work, 4 if somebody should look at something, and 0\n" +
-			"otherwise.\n\n" + policyFlagHelp,
+		Short: "Find problems, and suggest fixes",
+		Long: "Check the server, the tables, the workers and the backlog, and suggest fixes. The\n" +
+			"command changes nothing. Each check can take 10 seconds. A check that cannot be made\n" +
+			"is \"unchecked\", with the reason, and does not change the exit status.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {

@@ -33,8 +33,8 @@ var statuses = map[string][]int{
 }
 
 var statusTexts = map[int]string{
-	exitNotFound:  "3 if what it names is not there or cannot be changed as it is",
-	exitAttention: "4 if somebody should look at the answer",
+	exitNotFound:  "3 if the target does not exist or its state does not allow the change",
+	exitAttention: "4 if the answer needs attention",
 	exitBroken:    "5 if something does not work",
 	exitWaits:     "6 if the task cannot run now",
 }

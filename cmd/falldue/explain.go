@@ -20,14 +20,13 @@ func explainCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explain [QUEUE]",
-		Short: "Show the statements of workers, and this server's plans of them",
-		Long: "Show the statements that workers of a queue, \"default\" if none is named, send for what\n" +
-			"waits in it: sweeps, claims with limits and without, extensions of leases and settles,\n" +
-			"with this server's plans of them and a verdict for each. Inserts, which have no plan to\n" +
-			"speak of, and what flows, unique tasks and progress need besides, are left out. Limits\n" +
-			"are those that live workers have announced. Nothing is changed, but servers ask for the\n" +
-			"right to. The exit status is 4 if a plan reads the whole table of tasks, which is right\n" +
-			"while there are few, and 1 if the server does not explain a statement to this user.\n\n" + policyFlagHelp,
+		Short: "Show the workers' statements with their query plans",
+		Long: "Show the statements that workers of a queue (by default \"default\") send: polls, claims\n" +
+			"with and without limits, extensions of leases, and outcomes, each with this server's\n" +
+			"query plan and a verdict. Inserts and the statements of flows, unique tasks and\n" +
+			"progress are left out. Limits are taken from live workers. The command changes\n" +
+			"nothing, but servers require the permissions of a worker. Status 4 means that a plan\n" +
+			"reads the whole table of tasks, which is right while the table is small.\n\n" + policyFlagHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			queue := falldue.DefaultQueue

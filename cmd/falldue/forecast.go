@@ -24,10 +24,10 @@ func forecastCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "forecast",
-		Short: "Show when the tasks that wait now fall due",
-		Long: "Show when the tasks that wait now fall due, minute by minute, and when none is due any\n" +
-			"more, at --rate or at the rate of the live workers in the last five minutes. Tasks that will\n" +
-			"be enqueued or fail again are not in it.\n\n" + profileHelp + "\n\n" + policyFlagHelp,
+		Short: "Forecast when waiting tasks fall due",
+		Long: "Show minute by minute when waiting tasks fall due, and when the backlog is gone, at\n" +
+			"--rate or at the rate of the live workers in the last five minutes. New tasks and\n" +
+			"further failures are not included.\n\n" + profileHelp + "\n" + policyFlagHelp,
 		Example: `  falldue forecast --policy mail=zizq --rate 50 --for 2h`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,7 +54,7 @@ func forecastCommand() *cobra.Command {
 	f.flags(cmd)
 	f.horizonFlag(cmd)
 	policies.flag(cmd)
-	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default what the live workers have done in the last five minutes)")
+	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default the rate of live workers in the last five minutes)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }

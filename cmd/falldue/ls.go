@@ -22,10 +22,9 @@ func lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [ID...]",
 		Short: "List tasks",
-		Long: "List tasks in the order of their ids: those with the given ids, or those that match\n" +
-			"all of the flags. The last line says how to list the next page. New tasks and tasks\n" +
-			"that are deleted do not shift pages. --phase and --match look at up to 10,000 tasks for a\n" +
-			"page, and the last line says so.\n\n" + policyFlagHelp,
+		Long: "List tasks by ID: the listed ones, or those that match all flags. The last line shows\n" +
+			"how to list the next page. New and deleted tasks do not shift pages. With --phase or\n" +
+			"--match, a page examines up to 10,000 tasks, and the last line says so.\n\n" + policyFlagHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {

@@ -1,5 +1,5 @@
 // Command falldue inspects and changes the tasks of falldue, previews policies, and
-// manages its tables. The command falldue help is a tour.
+// manages its tables. The command falldue help lists its commands.
 package main
 
 import (

@@ -16,11 +16,11 @@ func migrateCommand() *cobra.Command {
 	var p place
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Create, upgrade or drop the tables of falldue",
-		Long: "Create, upgrade or drop the tables of falldue.\n\n" +
-			"Several processes may migrate the same database at the same time: one runs\n" +
-			"the migrations, the others wait, up to 5 minutes. The error after that names the\n" +
-			"lock and who holds it.",
+		Short: "Create, upgrade or drop falldue's tables",
+		Long: "Create, upgrade or drop falldue's tables.\n\n" +
+			"Several processes can migrate the same database concurrently: one runs the\n" +
+			"migrations, and the others wait for up to 5 minutes. The error after that names the\n" +
+			"lock and its holder.",
 	}
 	p.tableFlags(cmd.PersistentFlags())
 	cmd.AddCommand(migrateUpCommand(&p), migrateDownCommand(&p), migrateStatusCommand(&p), migrateDumpCommand(&p))
@@ -105,7 +105,7 @@ func migrateStatusCommand(p *place) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "List the migrations and whether they have run",
+		Short: "List the migrations, and whether they were applied",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
@@ -145,14 +145,13 @@ func migrateDumpCommand(p *place) *cobra.Command {
 	var engine, format, folder, start string
 	cmd := &cobra.Command{
 		Use:   "dump --engine ENGINE",
-		Short: "Print the migrations, to be run by another tool",
-		Long: "Print the migrations, to be run by another tool, or write them to a folder as\n" +
-			"files. With --start, the files have other numbers than 1, 2, …, so that they\n" +
-			"come after those in the folder. Files that the folder has already, under any\n" +
-			"number, are not written again. A file with other contents is never\n" +
-			"overwritten. A file for golang-migrate has several statements, for which its\n" +
-			"MySQL driver needs multiStatements=true. \"migrate up\", and Migrate of the\n" +
-			"library, refuse tables that another tool created.\n\n" +
+		Short: "Print the migrations for another tool",
+		Long: "Print the migrations for another tool, or write them as files to a folder. Set\n" +
+			"--start to number the files from another number than 1, so that they follow the\n" +
+			"files in the folder. Existing migrations are not written again, under any number,\n" +
+			"and other files are never overwritten. A file for golang-migrate has several\n" +
+			"statements: set multiStatements=true for its MySQL driver. \"falldue migrate up\"\n" +
+			"and Queue.Migrate refuse tables that another tool created.\n\n" +
 			"This command needs no database.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -182,7 +181,7 @@ func migrateDumpCommand(p *place) *cobra.Command {
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
 	complete(cmd, "format", formatNames()...)
-	cmd.Flags().StringVar(&start, "start", "1", "number of the first file; timestamp means the present time, as in 20060102150405")
+	cmd.Flags().StringVar(&start, "start", "1", "number of the first file, or timestamp for the current time, as in 20060102150405")
 	cmd.Flags().StringVar(&folder, "dir", "", "`folder` to write the files to (default standard output)")
 	return cmd
 }

@@ -12,10 +12,6 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-const pauseSubjectHelp = `A SUBJECT is the name of a kind, or queue:NAME, kind:NAME, key:KEY, policy:KEY (the
-key of a policy of tasks' own), or several of them in one argument, such as
-"queue:default kind:mail", which names the tasks for which all of them hold.`
-
 func pauseCommand() *cobra.Command {
 	var p place
 	var until string
@@ -23,12 +19,12 @@ func pauseCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pause [SUBJECT]",
-		Short: "Pause the tasks of a queue, a kind, a policy of their own or a key, or list what is paused",
-		Long: "Make all workers leave the tasks of a subject alone, which they do within two seconds,\n" +
-			"until \"falldue resume\", or the end by --until. Handlers that run go on, and new tasks\n" +
-			"can be enqueued. A second pause of a subject replaces the first. Without a subject, list\n" +
-			"the pauses that hold. The exit status is then 4 if there are pauses that workers cannot\n" +
-			"obey, since a newer release has set them.\n\n" + pauseSubjectHelp,
+		Short: "Pause a queue, kind, key or per-task policy; list pauses",
+		Long: "Pause the tasks of a subject. Workers stop claiming them within two seconds, until\n" +
+			"\"falldue resume\" or --until. Running handlers continue, and new tasks can be enqueued.\n" +
+			"A second pause of a subject replaces the first. Without a subject, list the pauses in\n" +
+			"effect. Status 4 means that a worker cannot apply a pause because a newer release has\n" +
+			"set it.\n\n" + subjectHelp,
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,11 +81,11 @@ func resumeCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "resume SUBJECT",
-		Short: "End the pause of a queue, a kind, a policy of tasks' own or a key",
-		Long: "End the pause of a subject. Workers claim its tasks again within two seconds, unless a\n" +
-			"pause of another subject names them too. What has fallen due meanwhile is due at once:\n" +
-			"the command counts that first, and asks if it is more than --ask-above tasks.\n" +
-			"\"policy ramp\", set before, lets it run little by little.\n\n" + pauseSubjectHelp + "\n\n" + policyFlagHelp,
+		Short: "End a pause",
+		Long: "End the pause of a subject. Workers claim its tasks again within two seconds, unless\n" +
+			"another pause includes them. Tasks that fell due in the meantime are due immediately:\n" +
+			"the command counts them first, and asks before more than --ask-above. To release them\n" +
+			"gradually, run \"falldue policy ramp\" first.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, err := falldue.ParseSubject(args[0])

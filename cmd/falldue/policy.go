@@ -15,22 +15,14 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-const formulaHelp = `A FORMULA is a delay such as "917m * atan(n^3 / 15)", a preset such as
-"geometric(min=5s, max=260s, retries=10)", or a whole policy such as
-"delay 15s + n^4; jitter 30s * n; attempts 26". The name n is the number of
-failed attempts. A number without a unit is in seconds; the units are ms, s, m,
-h, d. The operators are + - * / ^, the functions min, max, pow, exp, ln, log10,
-sqrt, atan, floor, ceil, abs and if(condition, a, b), the constants pi and e.
-Write -- before a FORMULA that begins with a minus.`
-
-const policyHelp = formulaHelp + "\n\nThis command needs no database."
+const policyHelp = "This command needs no database. " + formulaHelp
 
 func policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Show policies, and change them: how long tasks wait after a failure",
-		Long: "Show policies, and change them under the workers that run: how long tasks wait after a\n" +
-			"failure. Only diff and the commands that change and show what is set need a database.\n\n" + formulaHelp,
+		Short: "Show, compare and change retry policies",
+		Long: "Show, compare and change retry policies: how long tasks wait after a failure. Only\n" +
+			"diff and the commands that show or change overrides need a database.\n\n" + formulaHelp,
 	}
 	cmd.AddCommand(policyListCommand(), policyEvalCommand(), policyPreviewCommand(), policyHerdCommand(), policyDiffCommand(),
 		policySetCommand(), policySlowCommand(), policyHoldCommand(), policyRampCommand(), policyShowCommand(), policyClearCommand(), policyHistoryCommand(), policySQLCommand(), policyWhereCommand())
@@ -42,9 +34,9 @@ func policyEvalCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval FORMULA",
-		Short: "Print the delay and the jitter for numbers of failed attempts",
-		Long: "Print the delay and the jitter for numbers of failed attempts. The jitter is the\n" +
-			"width of the random part that is added to the delay.\n\n" + policyHelp,
+		Short: "Print the delay and the jitter for numbers of failures",
+		Long: "Print the delay and the jitter for numbers of failed attempts. The jitter is the width\n" +
+			"of the random part that is added to the delay.\n\n" + policyHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := backoff.Parse(args[0])
@@ -106,7 +98,7 @@ func policySQLCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sql FORMULA --engine ENGINE",
-		Short: "Print the SQL expression for the delay in seconds",
+		Short: "Print the delay in seconds as an SQL expression",
 		Long:  "Print only the SQL expression for the delay in seconds.\n\n" + policyHelp,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -143,10 +135,10 @@ func policyWhereCommand() *cobra.Command {
 	var params sqlgen.DueParams
 	cmd := &cobra.Command{
 		Use:   "where FORMULA --engine ENGINE",
-		Short: "Print the SQL predicate that is true for the rows that are due",
-		Long: "Print the SQL predicate that is true for the rows that are due. The table must\n" +
-			"have a column that counts failed attempts and a column for the time of the last\n" +
-			"change. The predicate does not include the jitter.\n\n" + policyHelp,
+		Short: "Print an SQL predicate for due rows",
+		Long: "Print an SQL predicate that is true for due rows. The table needs a column with the\n" +
+			"number of failed attempts, and a column with the time of the last change. The\n" +
+			"predicate does not include the jitter.\n\n" + policyHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, policy, err := engineAndPolicy(engine, args[0])
@@ -162,9 +154,9 @@ func policyWhereCommand() *cobra.Command {
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&params.AttemptsColumn, "attempts-column", "attempts", "name of the column that counts failed attempts")
-	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column for the time from which the delay counts")
+	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column with the start of the wait")
 	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias of the columns")
-	cmd.Flags().BoolVar(&params.UTC, "utc", false, "the times have no time zone and are in UTC, not in the time zone of the session")
+	cmd.Flags().BoolVar(&params.UTC, "utc", false, "times have no time zone and are in UTC, not in the session's time zone")
 	jsonFlag(cmd, &asJSON, "print one JSON object: sql")
 	cmd.ValidArgsFunction = presetArguments(0, 1)
 	return cmd

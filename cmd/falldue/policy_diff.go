@@ -22,18 +22,17 @@ func policyDiffCommand() *cobra.Command {
 	var d differ
 	cmd := &cobra.Command{
 		Use:   "diff KIND FORMULA...",
-		Short: "Show what other policies would do to the tasks of a kind that wait now",
-		Long: "Show what other policies would do to the tasks of a kind that wait now, each in place of\n" +
-			"the one that is set for the kind or, if none is, of the code's: how many tasks would be\n" +
-			"due at once, sooner or later, how many would have no attempt left, and the busiest\n" +
-			"minute before and after. What holds now is what most live workers announce, or --from,\n" +
-			"and what \"policy set\", \"hold\" or \"ramp\" have made of it, until that ends. Tasks with a\n" +
-			"policy of their own keep it, and so do those for which something more specific is set.\n\n" +
-			"The exit status is 4 if a new policy makes a herd: a minute with twice as many tasks as\n" +
-			"the busiest one before, and at least 100 more. --ramp shows steps from what holds to the\n" +
-			"one new policy that keep each minute below a number of tasks. --apply sets them, in\n" +
-			"place of what is set for the kind: the workers that run take them, and the last one\n" +
-			"holds until --until or \"policy clear\".\n\n" + profileHelp + "\n\n" + formulaHelp,
+		Short: "Compare the effect of policies on waiting tasks",
+		Long: "Compare policies on the waiting tasks of a kind: how many tasks would become due\n" +
+			"immediately, sooner or later, how many would have no attempt left, and the busiest\n" +
+			"minute before and after. Each policy replaces the override of the kind or, without\n" +
+			"one, the program's policy. The current policy is announced by live workers, or set\n" +
+			"with --from; overrides are included until they end. Tasks with a per-task policy keep\n" +
+			"it, and so do tasks with a more specific override.\n\n" +
+			"Status 4 means a retry storm: a minute with twice as many tasks as the busiest one\n" +
+			"before, and at least 100 more. --ramp shows steps from the current policy to the new\n" +
+			"one that keep each minute below a number of tasks. --apply sets these steps as the\n" +
+			"override of the kind; the last step stays until --until or \"policy clear\".\n\n" + profileHelp + "\n" + formulaHelp,
 		Example: `  falldue policy diff invoice.send 5m 10m '1m * n'
   falldue policy diff invoice.send 5m --ramp 600`,
 		Args: cobra.MinimumNArgs(2),
@@ -57,10 +56,10 @@ func (d *differ) flags(cmd *cobra.Command) {
 	d.horizonFlag(cmd)
 	d.picture.flags(cmd)
 	cmd.ValidArgsFunction = d.kindAndPolicy()
-	cmd.Flags().StringVar(&d.from, "from", "", "the policy that the code has for the kind (default the one that most live workers announce)")
-	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps under which at most so many tasks fall due in a minute")
-	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp, which the workers that run take")
-	cmd.Flags().StringVar(&d.until, "until", "", "for what --apply sets: "+untilUsage)
+	cmd.Flags().StringVar(&d.from, "from", "", "current policy of the kind (default the policy of most live workers)")
+	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps that let at most this many tasks fall due in a minute")
+	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp on running workers")
+	cmd.Flags().StringVar(&d.until, "until", "", "for --apply: "+untilUsage)
 	d.applyFlags(cmd)
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &d.asJSON, "print one JSON object for each policy, with both loads and the steps, and one for what --apply sets")

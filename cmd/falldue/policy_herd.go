@@ -24,10 +24,10 @@ func policyHerdCommand() *cobra.Command {
 	var picture pictureFlags
 	cmd := &cobra.Command{
 		Use:   "herd FORMULA...",
-		Short: "Show the load of the retries of tasks that fail at the same time",
-		Long: "Show the load of the retries of tasks that fail at the same time, and whose\n" +
-			"retries fail too, with the policy's jitter and without. Handlers take no time.\n" +
-			"The chart has the load with the jitter.\n\n" + policyHelp,
+		Short: "Show the retry load after tasks fail at the same time",
+		Long: "Show the load of retries after tasks fail at the same time and their retries fail,\n" +
+			"too, with and without the policy's jitter. Handlers take no time. The chart shows the\n" +
+			"load with jitter.\n\n" + policyHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if picture.set() {

@@ -14,9 +14,9 @@ func policySlowCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "slow SUBJECT 4x",
-		Short: "Make delays so many times as long",
-		Long: "Make delays so many times as long: the same as policy set SUBJECT '4 * original'. Jitters and\n" +
-			"limits stay.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Short: "Multiply delays by a factor",
+		Long: "Multiply delays by a factor: 4x is short for policy set SUBJECT '4 * original'. Jitter\n" +
+			"and limits stay.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy slow invoice.send 4x --until 2h",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,10 +43,10 @@ func policyHoldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold SUBJECT until TIME",
 		Short: "Hold back retries until a time",
-		Long: "Hold back retries until a time: tasks that have failed do not run again before 09:00\n" +
-			"local time, or in the next 2h or 2d. New tasks run, and show whether the trouble is over.\n" +
-			"No task dies because it waits. What has fallen due by the end is due then, all at once,\n" +
-			"and the command says how many that are of those that wait now: \"policy ramp\" spreads them.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Long: "Hold back retries until 09:00 local time, or for the next 2h or 2d. New tasks run\n" +
+			"once, and show whether the outage has ended. The hold never makes a task dead. At its\n" +
+			"end all held tasks are due: the command counts the waiting ones, and \"falldue policy\n" +
+			"ramp\" spreads them.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy hold charge until 09:00 --why 'the bank is closed'",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,10 +67,10 @@ func policyRampCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "ramp SUBJECT over TIME",
-		Short: "Let what is due run little by little, and go back to the code's policy",
-		Long: "Let the tasks run little by little that would be due now under the code's policy, the\n" +
-			"longest overdue first, and equally many in each minute. It ends a hold or a\n" +
-			"slowdown, or eases an outage after which all is due, and ends by itself.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Short: "Release due tasks gradually, then restore the policy",
+		Long: "Release the tasks that would be due now under the program's policy: the longest\n" +
+			"overdue first, and equally many in each minute. It replaces a hold or a slowdown, and\n" +
+			"ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

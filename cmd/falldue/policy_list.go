@@ -20,11 +20,11 @@ func policyListCommand() *cobra.Command {
 	var own, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the presets, or the policies that tasks have of their own",
+		Short: "List presets, or per-task policies",
 		Long: "List the presets with their parameters, formulas and sources, without a database. With\n" +
-			"--own, list the policies that tasks which wait or run have of their own, with how many\n" +
-			"tasks of which kind have them, and in how many lanes. Up to 10,000 tasks of each lane\n" +
-			"are counted, and not all tasks are read. \"policy show KEY\" shows a policy by its key.",
+			"--own, list the per-task policies of unfinished tasks, with the number of tasks and\n" +
+			"lanes of each. The command counts up to 10,000 tasks of each lane. \"falldue policy\n" +
+			"show KEY\" shows a policy by its key.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !own {
@@ -43,7 +43,7 @@ func policyListCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().BoolVar(&own, "own", false, "list the policies that tasks have of their own")
+	cmd.Flags().BoolVar(&own, "own", false, "list per-task policies")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line; with --own: key, policy or error, queue, kind, lanes, tasks, more")
 	return cmd
 }

@@ -23,11 +23,10 @@ func policyPreviewCommand() *cobra.Command {
 	var picture pictureFlags
 	cmd := &cobra.Command{
 		Use:   "preview FORMULA...",
-		Short: "Show when a task runs again whose attempts all fail, and when it is given up",
-		Long: "Show when a task runs again whose attempts all fail, and when it is given up, side\n" +
-			"by side for several policies. The columns of each are the wait before a retry, from\n" +
-			"the shortest to the longest that the jitter allows, and the time since the first\n" +
-			"failure. The chart has the shortest and the longest wait.\n\n" + policyHelp,
+		Short: "Preview the retries of a task that keeps failing",
+		Long: "Show when a task is retried whose attempts all fail, and when it is dead, with several\n" +
+			"policies side by side. Each has the shortest and the longest wait with jitter, and the\n" +
+			"time since the first failure.\n\n" + policyHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := time.Now()

@@ -17,12 +17,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-const subjectHelp = `A SUBJECT is the name of a kind, or queue:NAME, kind:NAME, key:KEY, policy:KEY (the
-key of a policy of tasks' own), or several of them in one argument, such as
-"queue:default kind:mail". Of several subjects that name a task, the most specific holds.
-Setting another policy for the same subject replaces the first.`
-
-const untilUsage = "when it ends by itself: at 09:00 local time, in 2h or 2d, or at 2026-12-11T14:02:00Z (default never)"
+const untilUsage = "end: 09:00 local time, in 2h or 2d, or 2026-12-11T14:02:00Z (default never)"
 
 // setter has the flags of commands that change policies.
 type setter struct {
@@ -41,7 +36,7 @@ func (f *setter) flags(cmd *cobra.Command, until bool) {
 	if until {
 		cmd.Flags().StringVar(&f.until, "until", "", untilUsage)
 	}
-	cmd.Flags().BoolVar(&f.own, "include-own", false, "tasks with a policy of their own follow, too; original is that policy then")
+	cmd.Flags().BoolVar(&f.own, "include-own", false, "include tasks with a per-task policy; original is that policy")
 }
 
 // commonFlags adds the flags of commands that set policies and of those that clear them.
@@ -57,7 +52,7 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.note)
 	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due at once or dead")
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what it would do, and do not do it")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the effect, and change nothing")
 	yesFlag(cmd, &f.yes)
 }
 
@@ -71,23 +66,22 @@ func whoFlags(cmd *cobra.Command, n *falldue.Note) {
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	cmd.Flags().StringVar(&n.Who, "who", name, "who it is, for lists and the history")
-	cmd.Flags().StringVar(&n.Why, "why", "", "why, for lists and the history")
+	cmd.Flags().StringVar(&n.Who, "who", name, "your name, for lists and the history")
+	cmd.Flags().StringVar(&n.Why, "why", "", "reason, for lists and the history")
 }
 
 func policySetCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "set SUBJECT OVERRIDE",
-		Short: "Change policies under the workers that run",
-		Long: "Change policies under the workers that run. They obey within two seconds: tasks that\n" +
-			"wait at once, those that run when they fail. No row of a task is written. It holds\n" +
-			"until \"policy clear\", the end by --until, or another set; a deploy does not end it.\n\n" +
-			"An OVERRIDE has the clauses of a policy, and what it does not name stays. The name\n" +
-			"original is the policy in the code: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
-			"\"attempts 50\", \"elapsed 2d\". The command looks first at the tasks that wait, and asks\n" +
-			"before more than --ask-above of them become due at once or dead, or their policy is not\n" +
-			"known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp + "\n\n" + formulaHelp,
+		Short: "Override a retry policy on running workers",
+		Long: "Override a retry policy on running workers, within two seconds, for waiting and for\n" +
+			"running tasks. No row of a task is written. The override ends at --until, with \"policy\n" +
+			"clear\", or with another set. A deploy does not end it.\n\n" +
+			"An OVERRIDE has clauses of a policy; clauses you omit are unchanged. The name original\n" +
+			"is the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
+			"\"attempts 50\", \"elapsed 2d\". The command asks before more than --ask-above waiting\n" +
+			"tasks become due immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy set invoice.send '4 * original' --until 2h --why 'the provider is slow'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,11 +17,11 @@ func policyClearCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "clear SUBJECT",
-		Short: "Set policies back to those of the code",
-		Long: "Set policies back to those of the code, which workers do within two seconds. What has\n" +
-			"waited for longer than its own policy says is due at once then: see \"policy ramp\". The\n" +
-			"command looks first at the tasks that wait, and asks before more than --ask-above of\n" +
-			"them become due at once or dead, or their policy is not known.\n\n" + subjectHelp + "\n\n" + policyFlagHelp,
+		Short: "Clear an override, and restore the program's policy",
+		Long: "Clear an override. Workers use the program's policy again within two seconds. Tasks\n" +
+			"that have waited for longer than that policy's delay are due immediately: see \"policy\n" +
+			"ramp\". The command asks before more than --ask-above waiting tasks become due\n" +
+			"immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy clear invoice.send --why 'the provider is back'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,12 +73,11 @@ func policyShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [KEY...]",
-		Short: "Show the policies that are set now, or those that tasks have of their own",
-		Long: "Show the policies that are set now, the most specific subject first: the first that\n" +
-			"names a task holds for it. Policies that live workers cannot obey are named with the\n" +
-			"reason, and the exit status is 4. With keys, show the policies that tasks have of their own\n" +
-			"under these keys, which \"falldue ls --json\" prints. The exit status is 3 if there is\n" +
-			"none for a key.",
+		Short: "Show overrides, or per-task policies by their keys",
+		Long: "Show the overrides in effect, the most specific subject first. The first one that\n" +
+			"matches a task applies to it. Status 4 means that a live worker cannot apply an\n" +
+			"override, which is named with the reason. With keys, show the per-task policies under\n" +
+			"these keys, which \"falldue ls --json\" prints.",
 		RunE: func(cmd *cobra.Command, keys []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				if len(keys) > 0 {
@@ -176,7 +175,8 @@ func policyHistoryCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "history [SUBJECT]",
-		Short: "Show who has set and cleared which policies, when and why",
+		Short: "Show who set and cleared overrides, when and why",
+		Long:  "Show who set and cleared overrides, when and why.\n\n" + subjectHelp,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var subject falldue.Subject

@@ -30,11 +30,11 @@ func (f *profileFlags) horizonFlag(cmd *cobra.Command) {
 }
 
 func (f *profileFlags) limitFlag(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "how long reading what waits may take")
+	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "time limit for reading waiting tasks")
 }
 
-const profileHelp = `The command reads all tasks that wait, once, and changes nothing: two to five seconds for
-each million. A running task counts as one that waits when its lease ends.`
+const profileHelp = `The command reads all waiting tasks once, and changes nothing: two to five seconds for
+each million. A running task counts as waiting for the end of its lease.`
 
 // read returns what waits now, with a key or, if it is "", all.
 func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.Profile, err error) {

@@ -21,12 +21,11 @@ func schedulesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "schedules",
-		Short: "List the schedules of periodic tasks, or change one",
-		Long: "List the schedules of periodic tasks: when they tick, by the clock of which time zone,\n" +
-			"what they enqueue, and who stored the definition. A schedule that has been due for\n" +
-			"more than a minute is late: no running process defines it. One whose row cannot be\n" +
-			"used does not tick, since a person has edited the row. The exit status is 4 if there\n" +
-			"is one of either.",
+		Short: "List or change the schedules of periodic tasks",
+		Long: "List the schedules of periodic tasks: when they tick, in which time zone, their tasks,\n" +
+			"and the process that defined them. Status 4 means that a schedule is late, because no\n" +
+			"running process defines it, or does not tick, because its row was edited and is\n" +
+			"invalid.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
@@ -144,10 +143,10 @@ func changeSchedule(verb, change, short string, fn func(context.Context, *falldu
 // pauseSchedules returns the command that pauses schedules.
 func pauseSchedules() *cobra.Command {
 	var n falldue.Note
-	cmd := changeSchedule("pause", "paused", "Make schedules enqueue nothing until they are resumed", func(ctx context.Context, q *falldue.Queue, name string) error {
+	cmd := changeSchedule("pause", "paused", "Pause schedules until they are resumed", func(ctx context.Context, q *falldue.Queue, name string) error {
 		return periodic.Pause(ctx, q, name, n)
 	})
-	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. One that is paused stays as it is."
+	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. Paused schedules stay unchanged."
 	cmd.Example = "  falldue schedules pause nightly --why 'the data are incomplete'"
 	whoFlags(cmd, &n)
 	return cmd
@@ -155,10 +154,10 @@ func pauseSchedules() *cobra.Command {
 
 // removeSchedule returns the command that deletes schedules, and asks first.
 func removeSchedule() *cobra.Command {
-	cmd := changeSchedule("remove", "removed", "Delete schedules that no code defines any more; their tasks stay", periodic.Remove)
+	cmd := changeSchedule("remove", "removed", "Delete schedules that no program defines; their tasks stay", periodic.Remove)
 	var yes bool
 	yesFlag(cmd, &yes)
-	cmd.Long += "\nThe command asks first, or wants --yes. A process that defines the schedule stores it again."
+	cmd.Long += "\nThe command asks first, unless --yes is set. A process that defines the schedule creates it again."
 	remove := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := confirm(cmd, "remove schedules: "+strings.Join(args, ", "), yes); err != nil {
@@ -170,7 +169,7 @@ func removeSchedule() *cobra.Command {
 }
 
 func triggerSchedule() *cobra.Command {
-	return onSchedules("trigger", "Enqueue a task of schedules now; their next ticks stay", func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	return onSchedules("trigger", "Enqueue the tasks of schedules now; their next ticks stay", func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		id, err := periodic.Trigger(ctx, q, name)
 		return id, "triggered", err
 	})
@@ -183,7 +182,7 @@ func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, st
 	cmd := &cobra.Command{
 		Use:   verb + " NAME...",
 		Short: short,
-		Long:  strings.TrimSuffix(short, ".") + ". The exit status is 3 if\nthere is no such schedule; those before it have been changed.",
+		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command ends, and the schedules before it are changed.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {

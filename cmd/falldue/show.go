@@ -24,10 +24,9 @@ func showCommand() *cobra.Command {
 	var stacks, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a task, its past attempts and those to come",
-		Long: "Show a task, the attempts that failed or were lost, and the attempts to come if all\n" +
-			"of them fail, under the policy in force. The policy is the task's own, or that of its\n" +
-			"kind. The exit status is 3 if there is no such task.\n\n" + policyFlagHelp,
+		Short: "Show a task with its past and future attempts",
+		Long: "Show a task, its failed and lost attempts, and its future attempts if all of them\n" +
+			"fail, under the current policy.\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
@@ -69,8 +68,8 @@ func showCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
-	cmd.Flags().IntVar(&future, "future", 5, "number of attempts to come to show, up to 1,000,000")
-	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stacks of attempts that panicked")
+	cmd.Flags().IntVar(&future, "future", 5, "number of future attempts to show, up to 1,000,000")
+	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stacks of panics")
 	jsonFlag(cmd, &asJSON, "print one JSON object, with past and future attempts")
 	return cmd
 }

@@ -18,19 +18,17 @@ func simulateCommand() *cobra.Command {
 	var s simulator
 	cmd := &cobra.Command{
 		Use:   "simulate [FORMULA...]",
-		Short: "Show how a system recovers from an outage under policies",
-		Long: "Show how a system recovers from an outage under policies, one line for each: how\n" +
-			"many tasks fail and are retried, how many are dead, how long the longest was due\n" +
-			"before a worker was free, and how long after the outage all is as before. Leases and\n" +
-			"limits of the queue are not in it.\n\n" +
-			"With --backlog the tasks that wait now are there at the beginning, those of --kind or\n" +
-			"all. The first line is for the policies that hold for them, with what is set and its\n" +
-			"end, and the others are for all tasks under each FORMULA. The arrival rate and the\n" +
-			"number of workers are those of the live workers, unless they are given: tasks that\n" +
-			"they have done a second in the last five minutes, of --kind or of all, and the handlers\n" +
-			"of those that handle it. Tasks that fall due more than a day after the outage are\n" +
-			"counted as later, and left out.\n\n" +
-			"Only --backlog needs a database. It reads all tasks that wait, once, and changes nothing.\n\n" + formulaHelp + "\n\n" + policyFlagHelp,
+		Short: "Simulate how workers recover from an outage",
+		Long: "Simulate how workers recover from an outage, one line for each policy: the numbers of\n" +
+			"failed, retried and dead tasks, the longest wait of a due task for a worker, and the\n" +
+			"time until everything is as before. Leases and the limits of kinds and queues are not\n" +
+			"included.\n\n" +
+			"With --backlog the simulation begins with the waiting tasks, those of --kind or all.\n" +
+			"The first line uses their current policies and overrides, and the other lines use each\n" +
+			"FORMULA for all tasks. The arrival rate and the number of handlers come from the live\n" +
+			"workers, unless they are set. Tasks that fall due more than a day after the outage are\n" +
+			"counted as later.\n\n" +
+			"Only --backlog needs a database. It reads all waiting tasks once, and changes nothing.\n\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10
   falldue simulate --backlog --kind charge zizq --outage 30m --handler 300ms`,
 		RunE: s.run,
@@ -50,14 +48,14 @@ type simulator struct {
 }
 
 func (s *simulator) flags(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&s.scenario.Outage, "outage", 10*time.Minute, "how long all attempts that begin fail")
-	cmd.Flags().Float64Var(&s.scenario.PerSecond, "per-second", 10, "tasks that are enqueued in a second")
-	cmd.Flags().DurationVar(&s.scenario.Handler, "handler", 100*time.Millisecond, "how long an attempt takes that succeeds")
-	cmd.Flags().DurationVar(&s.scenario.Failure, "failure", 0, "how long an attempt takes that fails (default as one that succeeds)")
-	cmd.Flags().IntVar(&s.scenario.Workers, "workers", 10, "handlers that may run at once, of all workers")
+	cmd.Flags().DurationVar(&s.scenario.Outage, "outage", 10*time.Minute, "length of the outage, in which all attempts fail")
+	cmd.Flags().Float64Var(&s.scenario.PerSecond, "per-second", 10, "tasks enqueued in a second")
+	cmd.Flags().DurationVar(&s.scenario.Handler, "handler", 100*time.Millisecond, "duration of a successful attempt")
+	cmd.Flags().DurationVar(&s.scenario.Failure, "failure", 0, "duration of a failed attempt (default as a successful one)")
+	cmd.Flags().IntVar(&s.scenario.Workers, "workers", 10, "concurrent handlers of all workers")
 	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
-	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the tasks that wait now")
-	cmd.Flags().StringVar(&s.kind, "kind", "", "the kind of the tasks of --backlog (default all)")
+	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the waiting tasks")
+	cmd.Flags().StringVar(&s.kind, "kind", "", "kind of the tasks of --backlog (default all)")
 	s.place.flags(cmd)
 	s.limitFlag(cmd)
 	s.policies.flag(cmd)

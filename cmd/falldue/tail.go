@@ -24,13 +24,12 @@ func tailCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "tail",
-		Short: "Follow what happens to tasks",
+		Short: "Follow tasks as they start, fail and end",
 		Long: "Print a line when a task is new, starts, fails, is snoozed, done, dead or cancelled,\n" +
-			"until you interrupt it. The command looks at the tables every so often, and prints\n" +
-			"what is different: of a task that starts and fails between two looks only the\n" +
-			"failure, and of one that comes and is done between them nothing. Done tasks that are\n" +
-			"not kept are gone, as are deleted ones. On TiDB new tasks are not seen before they\n" +
-			"start. It is made for people: a look reads up to 500 lanes.",
+			"until you interrupt the command. It polls the tables, and prints the differences: a\n" +
+			"task that starts and fails between two polls is shown as failed, and a task that is\n" +
+			"enqueued and done between two polls is not shown. Deleted tasks disappear without a\n" +
+			"line. On TiDB new tasks are shown when they start. A poll reads up to 500 lanes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {
@@ -64,15 +63,15 @@ func tailCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "only tasks of this kind")
-	cmd.Flags().DurationVar(&every, "interval", time.Second, "time between two looks")
-	cmd.Flags().IntVar(&most, "count", 0, "number of lines after which it ends (default 0, which is never)")
+	cmd.Flags().DurationVar(&every, "interval", time.Second, "time between two polls")
+	cmd.Flags().IntVar(&most, "count", 0, "number of lines to print (default 0: no limit)")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line")
 	return cmd
 }
 
-// leastInterval is the shortest time between two looks of a command that goes on.
+// leastInterval is the shortest time between two polls of a command that goes on.
 const leastInterval = 100 * time.Millisecond
 
 func eventObject(e ops.Event) any {

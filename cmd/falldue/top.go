@@ -25,12 +25,11 @@ func topCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch queues and workers on a screen that refreshes",
-		Long: "Show the queues, their lanes and when the first task of each is due, and the workers\n" +
-			"with their rates, on a screen that refreshes. q ends it with status 0, Ctrl-C with 130.\n" +
-			"Rates are those between the last two announcements of each worker, which are 15 seconds\n" +
-			"apart. Where the output is no terminal, and with --json, it prints a line each time,\n" +
-			"until you interrupt it.\n\n" + policyFlagHelp,
+		Short: "Watch queues and workers on a refreshing screen",
+		Long: "Show the queues, their lanes, when the first task of each is due, and the workers with\n" +
+			"their rates, on a refreshing screen. Press q to end it with status 0. Rates cover the\n" +
+			"last two heartbeats of each worker, which are 15 seconds apart. If the output is not a\n" +
+			"terminal, or with --json, the command prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {
@@ -49,7 +48,7 @@ func topCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "time between two refreshes")
-	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes after which it ends (default 0, which is never)")
+	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes (default 0: no limit)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker")
 	return cmd
 }

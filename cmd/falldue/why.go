@@ -19,13 +19,12 @@ func whyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "why ID",
-		Short: "Say why a task runs, waits or does not run",
-		Long: "Say why a task runs, waits or does not run: each condition that a worker's claim\n" +
-			"asks of it, with its numbers and whether it holds, and when all of them will hold.\n" +
-			"Policies and limits are those that live workers announce. Its row is locked for a\n" +
-			"moment, to find out whether somebody else has done so, if this user may do that.\n" +
-			"The exit status is 0 if the task runs or a worker may start it now, 6 if not, and 3\n" +
-			"if there is no such task.\n\n" + policyFlagHelp,
+		Short: "Explain why a task runs, waits or does not run",
+		Long: "Explain why a task runs, waits or does not run: each condition of a claim, with its\n" +
+			"numbers, whether it is met, and when all conditions will be met. Policies and limits\n" +
+			"are taken from live workers. The command locks the row of the task for a moment, if\n" +
+			"the user has the permission, to find out whether another transaction holds its lock.\n" +
+			"Status 0 means that the task runs, or that a worker can start it now.\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)

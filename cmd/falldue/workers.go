@@ -21,14 +21,13 @@ func workersCommand() *cobra.Command {
 	var kinds, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "List the workers, what they handle, and where they differ",
-		Long: "List the workers as they announce themselves every 15 seconds, kinds for which they\n" +
-			"have different policies, as while a release is being deployed, kinds that wait, also\n" +
-			"for other tasks, and that no live worker handles, and policies and pauses that\n" +
-			"workers cannot obey.\n" +
-			"A worker that was not seen for a minute is lost: it has died, or cannot reach the\n" +
-			"database. It stays in the list for an hour. The exit status is 4 if there is any of\n" +
-			"these. Queues whose handlers all run are listed, too.",
+		Short: "List workers, their kinds, and their differences",
+		Long: "List the workers, which send a heartbeat every 15 seconds. A worker that sent none for\n" +
+			"a minute is lost: it has died, or cannot reach the database, and stays in the list for\n" +
+			"an hour. Status 4 means that a worker is lost, that kinds have tasks and no live\n" +
+			"worker, that workers have different policies for a kind, as during a deploy, or that a\n" +
+			"worker cannot apply a policy or a pause. Queues whose handlers are all busy are\n" +
+			"listed, too.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -54,7 +53,7 @@ func workersCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().BoolVar(&kinds, "kinds", false, "list the kinds with their policies, too")
+	cmd.Flags().BoolVar(&kinds, "kinds", false, "also list the kinds with their policies")
 	jsonFlag(cmd, &asJSON, "print one JSON object per worker, then one per kind with different policies (kind, policies), and per kind that nobody handles (unhandled_kind, queue)")
 	return cmd
 }

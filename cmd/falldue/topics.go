@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// What commands say of an argument that a topic of help explains.
+const (
+	formulaHelp    = `FORMULA: see "falldue help formula".`
+	subjectHelp    = `SUBJECT: see "falldue help subject".`
+	policyFlagHelp = `Kinds that no live worker announces: set their policies with --policy.`
+)
+
+// topics returns the pages of help that belong to no single command.
+func topics() []*cobra.Command {
+	return []*cobra.Command{{
+		Use:   "formula",
+		Short: "How to write a policy",
+		Long: `A FORMULA is a delay, a preset, or a whole policy:
+
+  917m * atan(n^3 / 15)                         a delay after n failed attempts
+  geometric(min=5s, max=260s, retries=10)       a preset of "falldue policy list"
+  delay 15s + n^4; jitter 30s * n; attempts 26  a whole policy
+
+Numbers without a unit are seconds. The units are ms, s, m, h and d, the operators
++ - * / ^, and the constants pi and e. The functions are min, max, pow, exp, ln, log10,
+sqrt, atan, floor, ceil, abs and if(condition, a, b).
+
+Write -- before a FORMULA that begins with a minus sign.`,
+	}, {
+		Use:   "subject",
+		Short: "How to name the tasks of a pause or an override",
+		Long: `A SUBJECT selects the tasks of a pause or a policy override:
+
+  mail, or kind:mail         tasks of a kind
+  queue:images               tasks in a queue
+  key:customer:42            tasks with a task key
+  policy:KEY                 tasks with a per-task policy; "falldue ls --json" has KEY
+  "queue:default kind:mail"  tasks that match all parts
+
+A task waits while any pause matches it. If several overrides match a task, only the
+most specific one applies. Another override for the same SUBJECT replaces the first.`,
+	}, {
+		Use:   "status",
+		Short: "The exit statuses, for scripts",
+		Long: fmt.Sprintf(`The exit status is
+
+    0  if the command succeeded and found nothing wrong
+    1  if it failed, or you answered no
+    2  if the command line has a mistake
+    %s
+    %s
+    %s
+    %s
+  130  after Ctrl-C, which loses nothing`,
+			spaced(exitNotFound), spaced(exitAttention), spaced(exitBroken), spaced(exitWaits)),
+	}}
+}
+
+// spaced returns the text of an exit status as a row of a table.
+func spaced(status int) string { return strings.Replace(statusTexts[status], " ", "  ", 1) }
+
+// overview returns the help of the command itself: its commands, by group, and the topics.
+func overview(cmd *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(`Inspect and change the background tasks of an application.
+
+  export FALLDUE_DSN=postgres://app:secret@db.example/shop
+  falldue doctor
+
+`) //nolint:gosec // an example, which is no password
+	for _, group := range cmd.Groups() {
+		b.WriteString(group.Title + "\n")
+		for _, sub := range cmd.Commands() {
+			if sub.GroupID == group.ID && sub.Name() != "help" {
+				fmt.Fprintf(&b, "  %-10s  %s\n", sub.Name(), sub.Short)
+			}
+		}
+	}
+	var names []string
+	for _, topic := range topics() {
+		names = append(names, "falldue help "+topic.Name())
+	}
+	fmt.Fprintf(&b, "Topics: %s\n\n", strings.Join(names, ", "))
+	b.WriteString("Each command has --help. Commands that print data have --json: one object a line.\n" +
+		"Commands that affect many tasks ask first, unless --yes is set.\n")
+	return b.String()
+}
