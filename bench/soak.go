@@ -193,7 +193,7 @@ func (s *soakSample) measure(ctx context.Context, f *falldueSubject) error {
 	if _, err := fmt.Sscan(field("/proc/self/status", "VmRSS"), &kB); err == nil {
 		s.MemoryMB = kB / 1024
 	}
-	overdue, err := ops.New(f.worker).Overdue(ctx)
+	overdue, err := ops.New(f.worker).Overdue(ctx, 0)
 	for _, o := range overdue {
 		s.Overdue += o.Tasks
 	}

@@ -42,7 +42,7 @@ func (r *reads) init(h *Handler) {
 		}
 		return p, err
 	})
-	r.overdue = newCached(r, 10*time.Second, o.Overdue)
+	r.overdue = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Overdue, error) { return o.Overdue(ctx, 0) })
 	r.counts = newCached(r, 10*time.Second, o.EstimateCounts)
 	r.failures = newCached(r, 15*time.Second, o.Failures)
 	r.schedules = newCached(r, 5*time.Second, func(ctx context.Context) ([]periodic.Info, error) { return periodic.List(ctx, h.queue) })

@@ -192,11 +192,18 @@ func (s state) overdue() (list []cause) {
 		}
 		c := cause{Level: ops.Attention, Since: late.DueSince, weight: 3, Text: fmt.Sprintf("%s of kind %s in queue %s overdue", tasks, late.Kind, late.Queue)}
 		switch h := ops.Handlers(s.Workers, late.Queue, late.Kind); {
+		case !late.Stuck():
+			continue // its limit is as it should be
+		case late.HaltedBy != 0:
+			c.Text = fmt.Sprintf("%s of kind %s in queue %s wait behind dead tasks that halt their sequences", tasks, late.Kind, late.Queue)
+			c.Advice, c.Links = "Retry or delete the dead task.", []step{{fmt.Sprintf("Task %d", late.HaltedBy), link("task", "id", fmt.Sprint(late.HaltedBy))}}
+			list = append(list, c)
+			continue
 		case h.Busy():
 			c.Text += fmt.Sprintf(", and all %s for it busy", words.Count(int64(h.Concurrency), "handler"))
 			c.Advice = "Run more workers or raise Concurrency. If handlers hang, set KindConfig.Timeout."
 		case len(h.Workers) > 0:
-			c.Advice = "Handlers are free. Open one of the tasks: it explains what holds it back, such as a limit."
+			c.Advice = "Handlers are free. Open one of the tasks: it explains the delay."
 		default:
 			continue // unhandled says so
 		}

@@ -201,7 +201,7 @@ func (o *Ops) wholeTable(ctx context.Context, queue string, changes bool) (whole
 }
 
 func (o *Ops) checkOverdue(ctx context.Context) ([]Finding, error) {
-	list, err := o.Overdue(ctx)
+	list, err := o.Overdue(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func ExampleOps_Overdue() {
 		log.Panic(err)
 	}
 
-	overdue, err := ops.New(q).Overdue(ctx)
+	overdue, err := ops.New(q).Overdue(ctx, 0)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -76,8 +76,16 @@ func overdueTasks(late Overdue, h QueueHandlers) Finding {
 	if late.Tasks >= overdue.Most {
 		tasks = "1000 or more tasks"
 	}
+	these := fmt.Sprintf("%s of kind %s in queue %s", tasks, late.Kind, late.Queue)
+	switch {
+	case late.HaltedBy != 0:
+		return Finding{Level: Attention, Text: fmt.Sprintf("%s wait behind dead tasks that halt their sequences, such as task %d, the first since %s UTC", these, late.HaltedBy, late.DueSince.Format(time.DateTime)),
+			Advice: "retry the dead task, or delete it"}
+	case late.Limit != "":
+		return Finding{Level: Fine, Text: fmt.Sprintf("%s wait for %s, the first since %s UTC", these, late.Limit, late.DueSince.Format(time.DateTime))}
+	}
 	f := Finding{
-		Level: Attention, Text: fmt.Sprintf("%s of kind %s in queue %s overdue, the first since %s UTC", tasks, late.Kind, late.Queue, late.DueSince.Format(time.DateTime)),
+		Level: Attention, Text: fmt.Sprintf("%s overdue, the first since %s UTC", these, late.DueSince.Format(time.DateTime)),
 		Advice: "run workers with a handler of the kind that list the queue, or more of them",
 	}
 	switch {
@@ -85,7 +93,7 @@ func overdueTasks(late Overdue, h QueueHandlers) Finding {
 		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", words.Count(int64(h.Concurrency), "handler"), words.Count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
 		f.Advice = "raise Concurrency or run more workers; if their handlers hang, see \"falldue ls --phase running\" and KindConfig.Timeout"
 	case len(h.Workers) > 0:
-		f.Advice = "workers have free handlers for them: \"falldue why\" of one says what holds it back, such as a limit, or a sequence that a dead task halts"
+		f.Advice = "workers have free handlers for them: \"falldue why\" of one explains the delay"
 	}
 	return f
 }

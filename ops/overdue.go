@@ -9,39 +9,56 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Overdue describes the tasks of a kind in a queue that have been due for more than a minute.
+// Overdue describes the overdue tasks of a kind in a queue that wait for the same limit, or for a
+// worker.
 type Overdue struct {
 	Queue, Kind string
+	// Limit is the limit or the sequence that delays these tasks, such as "AtMost(20) of kind
+	// charge", or "" if they wait for a worker: no worker handles their kind in their queue, or the
+	// workers that do are too busy.
+	Limit string
+	// HaltedBy is the id of a dead task that halts the sequence of these tasks or of some of them
+	// ([falldue.OrderLimit.HaltOnDeath]), or 0. They wait until that task is retried or deleted.
+	HaltedBy int64
 	// Tasks is the number of these tasks, counted up to 1,000.
 	Tasks int
 	// DueSince is when the first of them fell due, by the database's clock.
 	DueSince time.Time
 }
 
-// Overdue lists, by queue and kind, the tasks that have been due for more than a minute: no worker
-// handles their kind in their queue, the workers that do are too busy, or a limit or a sequence
-// delays them. Running tasks are not overdue, nor are paused ones ([falldue.Queue.Pause]). Delays
-// are those of the policies that [Ops.Policies] returns. A task that failed before counts as due a
-// day after its failure if its policy is not known.
+// Stuck reports whether the tasks wait for a worker, or behind a dead task. Other tasks wait for their
+// limit as they should.
+func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
+
+// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan, or
+// than a minute if that is 0. Up to 36,500 days are allowed. Running tasks are not overdue, nor are
+// paused ones ([falldue.Queue.Pause]). Delays are those of the policies that [Ops.Policies] returns,
+// and limits those that live workers announce. A task that failed before counts as due a day after its
+// failure if its policy is not known. A limit delays tasks if it has no room in five readings within a
+// tenth of a second.
 //
 // Overdue jumps from lane to lane in the index, and costs no more if more tasks wait. With an
 // error, tasks of some queues may be missing. Workers look for overdue tasks once a minute, too, and
 // log those of kinds that they do not handle if the first of them has not been taken since.
-func (o *Ops) Overdue(ctx context.Context) ([]Overdue, error) {
+func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
+	if olderThan < 0 || olderThan > maxDelay {
+		return nil, invalid("olderThan %v; allowed are 0 to %s", olderThan, longestDelay)
+	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	finder := overdue.Finder{Tables: overdue.In(o.store)}
+	finder := overdue.Finder{Tables: overdue.In(o.store), OlderThan: olderThan}
 	finder.Delays = func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error) {
 		err := now.readOwn(ctx, o.store, policyKeys(heads))
 		return func(at store.Lane) (time.Duration, bool) { return now.delayOf(queue, at) }, err
 	}
 	lanes, err := finder.Find(ctx)
+	err = errors.Join(err, finder.SetDelays(ctx, lanes, now.limitsOf))
 	groups, failed := finder.Count(ctx, lanes)
 	list := make([]Overdue, len(groups))
 	for i, g := range groups {
-		list[i] = Overdue(g)
+		list[i] = Overdue{g.Queue, g.Kind, g.Limit, g.HaltedBy, g.Tasks, g.DueSince}
 	}
 	return list, errors.Join(err, failed)
 }

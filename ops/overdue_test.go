@@ -33,7 +33,7 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 		b.add("charge", 9, 1, 2*time.Hour, falldue.EnqueueOptions{Key: "customer:7"}) // given
 		check := func(what string, i *ops.Ops, want map[string]int) {
 			t.Helper()
-			list, err := i.Overdue(t.Context())
+			list, err := i.Overdue(t.Context(), 0)
 			got := map[string]int{}
 			for _, o := range list {
 				got[o.Kind] += o.Tasks

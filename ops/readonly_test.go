@@ -39,7 +39,7 @@ func TestInspectorsOnlyRead(t *testing.T) {
 		if list, err := i.Queues(t.Context()); err != nil || len(list) != 1 {
 			t.Errorf("Queues: %+v, error %v", list, err)
 		}
-		if _, err := i.Overdue(t.Context()); err != nil {
+		if _, err := i.Overdue(t.Context(), 0); err != nil {
 			t.Errorf("Overdue: error %v", err)
 		}
 		if p, err := i.Profile(t.Context()); err != nil || p.Tasks != 4 {

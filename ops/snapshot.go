@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -47,34 +48,18 @@ func (s snapshot) paused(t falldue.TaskInfo) bool {
 	return slices.ContainsFunc(s.pauses, func(p Pause) bool { return p.selects(t) })
 }
 
-// limit is a limit of a task, and of which kind or queue it is.
-type limit struct {
-	store.Limit
-	owner string
-}
-
 // limitsOf returns the limits of the tasks of a lane that the live workers apply which may run
 // them. If there are none, it returns those that the queue would apply.
-func (s snapshot) limitsOf(queue string, at store.Lane) (list []limit) {
-	add := func(owner string, limits []store.Limit) {
-		for _, l := range limits {
-			of, applies := l.Of(at.Key)
-			if applies && !slices.ContainsFunc(list, func(other limit) bool { return other.Limit == of }) {
-				list = append(list, limit{of, owner})
-			}
-		}
-	}
+func (s snapshot) limitsOf(queue string, at store.Lane) (list []overdue.Limit) {
 	handled := false
 	for _, w := range s.workers {
 		if w.Live() && w.Handles(queue, at.Kind) {
 			handled = true
-			add("queue "+queue, w.Queues[queue].limits)
-			add("kind "+at.Kind, w.Kinds[at.Kind].limits)
+			list = overdue.AppendLimits(list, queue, at, w.Queues[queue].limits, w.Kinds[at.Kind].limits)
 		}
 	}
 	if !handled {
-		add("queue "+queue, s.self.Queues[queue].Limits)
-		add("kind "+at.Kind, s.self.Kinds[at.Kind].Limits)
+		list = overdue.AppendLimits(list, queue, at, s.self.Queues[queue].Limits, s.self.Kinds[at.Kind].Limits)
 	}
 	return list
 }

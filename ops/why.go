@@ -272,7 +272,7 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 			list = append(list, c)
 			continue
 		}
-		c := WhyLimit{Limit: s.Text, Owner: known[k].owner, PerKey: s.PerKey, Room: max(s.Room, 0), Taken: s.Taken}
+		c := WhyLimit{Limit: s.Text, Owner: known[k].Owner, PerKey: s.PerKey, Room: max(s.Room, 0), Taken: s.Taken}
 		if s.Wait > 0 {
 			c.Free = t.Now.Add(s.Wait)
 		}

@@ -13,10 +13,6 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// workerLife is how long after it was last seen a worker is taken to live. Workers announce
-// themselves every 15 seconds.
-const workerLife = time.Minute
-
 // Worker is a process that runs [falldue.Queue.Run], as it announces itself every 15 seconds.
 type Worker struct {
 	// ID is the id of the worker, see [falldue.TaskInfo.ClaimedBy].
@@ -101,7 +97,7 @@ type WorkerKind struct {
 
 // Live reports whether the worker was seen within the last minute. One that was not has
 // died, or cannot reach the database.
-func (w Worker) Live() bool { return w.Now.Sub(w.Seen) < workerLife }
+func (w Worker) Live() bool { return w.Now.Sub(w.Seen) < store.WorkerLife }
 
 // Concurrency returns how many handlers of the worker may run at once, in all its queues.
 func (w Worker) Concurrency() (n int) {

@@ -105,7 +105,7 @@ func TestCallsOutliveTheirQueue(t *testing.T) {
 	}
 	runtime.AddCleanup(q, func(gone chan struct{}) { close(gone) }, gone)
 	calls.Store(true)
-	if _, err := ops.New(q).Overdue(t.Context()); err != nil {
+	if _, err := ops.New(q).Overdue(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 	select {

@@ -153,7 +153,7 @@ var orderCases = []conformanceCase{
 		if _, err := kind("many").EnqueueMany(t.Context(), q, make([]noteArgs, 1001), past(falldue.EnqueueOptions{Queue: "elsewhere-too"})); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ops.New(q).Overdue(t.Context())
+		got, err := ops.New(q).Overdue(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -207,69 +206,4 @@ func dueText(due, now time.Time) string {
 	default:
 		return "due for " + words.Span(-wait)
 	}
-}
-
-func overdueCommand() *cobra.Command {
-	var p place
-	var policies policyFlag
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "overdue",
-		Short: "List what has been due for more than a minute",
-		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
-			"worker handles their kind in their queue, the workers that do are too busy, or a\n" +
-			"limit or a sequence holds them back; \"falldue why\" of one says which. They are\n" +
-			"counted up to 1,000. Policies are those that live workers announce, those of\n" +
-			"--policy, tasks' own, and what is set over them. A task that has failed counts as\n" +
-			"due a day after its failure if its policy is not known. The exit status is 4 if\n" +
-			"there are any.\n\n" + policyFlagHelp,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
-				list, err := o.Overdue(cmd.Context())
-				if err != nil {
-					return err
-				}
-				slices.SortStableFunc(list, func(a, b ops.Overdue) int { return cmp.Compare(a.DueSince.UnixMicro(), b.DueSince.UnixMicro()) })
-				if err := printOverdue(cmd, list, asJSON); err != nil {
-					return err
-				}
-				if len(list) > 0 {
-					return finding(exitAttention)
-				}
-				return nil
-			})
-		},
-	}
-	p.flags(cmd)
-	policies.flag(cmd)
-	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, tasks, due_since")
-	return cmd
-}
-
-func printOverdue(cmd *cobra.Command, list []ops.Overdue, asJSON bool) error {
-	if asJSON {
-		return printEach(cmd, list, func(o ops.Overdue) any {
-			return struct {
-				Queue    string    `json:"queue"`
-				Kind     string    `json:"kind"`
-				Tasks    int       `json:"tasks"`
-				DueSince time.Time `json:"due_since"`
-			}{o.Queue, o.Kind, o.Tasks, o.DueSince}
-		})
-	}
-	s := screenOf(cmd)
-	if len(list) == 0 {
-		_, err := s.Write([]byte("nothing is overdue\n"))
-		return err
-	}
-	var rows [][]string
-	for _, o := range list {
-		tasks := grouped(int64(o.Tasks))
-		if o.Tasks >= 1000 {
-			tasks += " or more"
-		}
-		rows = append(rows, []string{o.Queue, o.Kind, tasks, o.DueSince.Format(time.DateTime) + " UTC"})
-	}
-	return s.table([]column{{name: "queue", least: 8}, {name: "kind", least: 8}, {name: "tasks", right: true}, {name: "due since"}}, rows)
 }

@@ -235,7 +235,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		s.age(2*time.Minute, "id = 2")
 		s.age(2*time.Hour, "id = 1")
 		got, _ := s.fails(exitAttention, "overdue")
-		contains(t, got, `(?m)^default +mail +1 +\S+ \S+ UTC$`)
+		contains(t, got, `(?m)^default +mail +1 +\S+ \S+ UTC +a worker$`)
 		got, _ = s.fails(exitAttention, "overdue", "--policy", "charge=1h", "--json")
 		contains(t, got, `^{"queue":"default","kind":"charge","tasks":1,"due_since":"[^"]+"}\n{"queue":"default","kind":"mail",`)
 	})

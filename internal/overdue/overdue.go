@@ -1,4 +1,5 @@
-// Package overdue finds tasks that have been due for more than a minute.
+// Package overdue finds tasks that have been due for more than a minute, and the limits that delay
+// them.
 package overdue
 
 import (
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	// After is how long a task has been due when it is overdue.
+	// After is how long a task has been due when it is overdue, by default.
 	After = time.Minute
 	// Most is the number up to which the tasks of a kind in a queue are counted.
 	Most = 1000
@@ -22,9 +23,10 @@ const (
 	UnknownDelay = 24 * time.Hour
 )
 
-// Group is the overdue tasks of a kind in a queue.
+// Group is the overdue tasks of a kind in a queue that wait for the same limit, or for a worker.
 type Group struct {
 	Queue, Kind string
+	Delay
 	// Tasks is the number of these tasks, counted up to Most.
 	Tasks int
 	// DueSince is when the first of them fell due, by the database's clock.
@@ -35,15 +37,18 @@ type Group struct {
 type Lane struct {
 	Queue string
 	store.Lane
-	Delay  time.Duration
-	Anchor int64 // of the first task
+	Wait   time.Duration // the delay of its policy
+	Anchor int64         // of the first task
+	Delay
 }
 
 // due returns when the first task of the lane fell due.
-func (l Lane) due() time.Time { return store.Time(l.Anchor).Add(l.Delay) }
+func (l Lane) due() time.Time { return store.Time(l.Anchor).Add(l.Wait) }
 
 // Tables is what a Finder reads.
 type Tables interface {
+	LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error)
+	LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error)
 	Queues(ctx context.Context) ([]string, error)
 	Heads(ctx context.Context, queue string) ([]store.Head, error)
 	CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
@@ -55,7 +60,11 @@ type Finder struct {
 	// Delays returns what the delay of each lane of a queue is, and false for a lane that is left
 	// out. The delay of a lane that never failed does not matter.
 	Delays func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error)
+	// OlderThan is how long a task has been due when it is overdue. Defaults to After.
+	OlderThan time.Duration
 }
+
+func (f Finder) after() time.Duration { return cmp.Or(f.OlderThan, After) }
 
 // Find lists the lanes whose first tasks are overdue. With an error, lanes of some queues may be
 // missing: a queue that cannot be swept does not keep it from the others.
@@ -66,7 +75,7 @@ func (f Finder) Find(ctx context.Context) (list []Lane, err error) {
 		if failed == nil {
 			var delays func(store.Lane) (time.Duration, bool)
 			if delays, failed = f.Delays(ctx, queue, heads); failed == nil {
-				list = appendOverdue(list, queue, heads, delays)
+				list = f.appendOverdue(list, queue, heads, delays)
 			}
 		}
 		err = errors.Join(err, failed)
@@ -74,34 +83,35 @@ func (f Finder) Find(ctx context.Context) (list []Lane, err error) {
 	return list, err
 }
 
-func appendOverdue(list []Lane, queue string, heads []store.Head, delays func(store.Lane) (time.Duration, bool)) []Lane {
+func (f Finder) appendOverdue(list []Lane, queue string, heads []store.Head, delays func(store.Lane) (time.Duration, bool)) []Lane {
 	for _, h := range heads {
 		delay, wanted := delays(h.Lane)
 		if !h.Delayed() {
 			delay = 0
 		}
-		if wanted && h.Corrupt == nil && store.Duration(h.Now-max(h.Anchor, 0))-delay >= After {
-			list = append(list, Lane{queue, h.Lane, delay, h.Anchor})
+		if wanted && h.Corrupt == nil && store.Duration(h.Now-max(h.Anchor, 0))-delay >= f.after() {
+			list = append(list, Lane{Queue: queue, Lane: h.Lane, Wait: delay, Anchor: h.Anchor})
 		}
 	}
 	return list
 }
 
-// Count counts the overdue tasks of lanes, by queue and kind.
+// Count counts the overdue tasks of lanes, by queue, kind and the limit that delays them.
 func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err error) {
 	slices.SortStableFunc(lanes, func(a, b Lane) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
 	})
 	for _, l := range lanes {
-		if n := len(list); n == 0 || list[n-1].Queue != l.Queue || list[n-1].Kind != l.Kind {
-			list = append(list, Group{Queue: l.Queue, Kind: l.Kind, DueSince: l.due()})
+		if n := len(list); n == 0 || list[n-1].Queue != l.Queue || list[n-1].Kind != l.Kind || list[n-1].Limit != l.Limit {
+			list = append(list, Group{Queue: l.Queue, Kind: l.Kind, Delay: Delay{Limit: l.Limit}, DueSince: l.due()})
 		}
 		last := &list[len(list)-1]
 		if due := l.due(); due.Before(last.DueSince) {
 			last.DueSince = due
 		}
+		last.HaltedBy = cmp.Or(last.HaltedBy, l.HaltedBy)
 		if last.Tasks < Most {
-			n, err := f.CountSince(ctx, l.Queue, l.Lane, l.Delay+After, Most-last.Tasks)
+			n, err := f.CountSince(ctx, l.Queue, l.Lane, l.Wait+f.after(), Most-last.Tasks)
 			if err != nil {
 				return list, err
 			}
@@ -142,4 +152,16 @@ func (t tables) CountSince(ctx context.Context, queue string, at store.Lane, wai
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return t.Store.CountSince(ctx, queue, at, wait, most)
+}
+
+func (t tables) LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return t.Store.LiveWorkers(ctx)
+}
+
+func (t tables) LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return t.Store.LimitStates(ctx, limits)
 }

@@ -35,6 +35,14 @@ type LimitState struct {
 	Next int64
 	// Halted: the task that has the permit of a sequence is dead.
 	Halted bool
+	// holder is the permit of Next.
+	holder *statements.Permit
+}
+
+// Admits reports whether the limit admits tasks of a lane: it has room, and the task of a sequence
+// that has begun is in no other lane.
+func (l LimitState) Admits(at Lane) bool {
+	return l.Room > 0 && (l.holder == nil || l.holder.IsIn(at))
 }
 
 // LimitStates returns what limits admit, in their order. It locks nothing.
@@ -58,7 +66,7 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 			list[i].Wait = q.wait
 		}
 		if q.holder != nil {
-			list[i].Next = q.holder.TaskID
+			list[i].Next, list[i].holder = q.holder.TaskID, q.holder
 		}
 		for _, p := range permits[l.Name] {
 			if q.isTaken(p) {

@@ -156,6 +156,22 @@ func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
 	return list, err
 }
 
+// WorkerLife is how long after it was last seen a worker is taken to live. Workers announce
+// themselves every 15 seconds.
+const WorkerLife = time.Minute
+
+// LiveWorkers returns what live workers say of themselves, without those that cannot be read.
+func (s *Store) LiveWorkers(ctx context.Context) (infos []WorkerInfo, err error) {
+	list, err := s.Workers(ctx)
+	for _, w := range list {
+		var info WorkerInfo
+		if Duration(w.Now-w.Seen) < WorkerLife && json.Unmarshal([]byte(w.Info), &info) == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos, err
+}
+
 // AnnouncedKinds returns the kinds that the stored workers handle, by name. It fails if what one of
 // them says cannot be read, since that one may handle any kind.
 func (s *Store) AnnouncedKinds(ctx context.Context) (map[string]bool, error) {

@@ -64,7 +64,7 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 						_, err := o.Tasks(ctx, ops.Filter{Kind: "seen", Match: "1"}, ops.ListOptions{})
 						return err
 					},
-					"Overdue":   func() error { _, err := o.Overdue(ctx); return err },
+					"Overdue":   func() error { _, err := o.Overdue(ctx, 0); return err },
 					"Pauses":    func() error { _, err := o.Pauses(ctx); return err },
 					"Overrides": func() error { _, err := o.Overrides(ctx); return err },
 					"Why":       func() error { _, err := o.Why(ctx, receipt.ID); return err },

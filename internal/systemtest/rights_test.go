@@ -325,7 +325,7 @@ func checkUnique(t *testing.T, q *falldue.Queue, db *sqlx.DB, k falldue.Kind[int
 func inspect(t *testing.T, reader *falldue.Queue, waiting int64) {
 	t.Helper()
 	o := ops.New(reader)
-	if err := errors.Join(second(o.Queues(t.Context())), second(o.Overdue(t.Context())), second(o.Profile(t.Context())), second(o.Workers(t.Context())), second(o.Why(t.Context(), waiting))); err != nil {
+	if err := errors.Join(second(o.Queues(t.Context())), second(o.Overdue(t.Context(), 0)), second(o.Profile(t.Context())), second(o.Workers(t.Context())), second(o.Why(t.Context(), waiting))); err != nil {
 		t.Errorf("reader: %v", err)
 	}
 	findings, err := o.Diagnose(t.Context())

@@ -24,7 +24,7 @@ const (
 
 // OverdueWatch is the role that warns of overdue tasks that no worker takes: those of kinds
 // that the worker does not handle, in lanes whose first task is the same as a minute
-// ago.
+// ago and that no limit of other workers delays.
 type OverdueWatch struct {
 	tables    overdue.Tables
 	queues    []string                // of the worker
@@ -65,7 +65,11 @@ func (l *OverdueWatch) search(ctx context.Context) error {
 		before[lane] = true
 	}
 	l.last = slices.Clone(found)
-	list, failed := finder.Count(ctx, slices.DeleteFunc(found, func(lane overdue.Lane) bool { return !before[lane] }))
+	found = slices.DeleteFunc(found, func(lane overdue.Lane) bool { return !before[lane] })
+	if len(found) > 0 {
+		err = errors.Join(err, l.setDelays(ctx, finder, found))
+	}
+	list, failed := finder.Count(ctx, slices.DeleteFunc(found, func(lane overdue.Lane) bool { return lane.Limit != "" && lane.HaltedBy == 0 }))
 	for _, g := range list {
 		l.events.overdue(g)
 	}
@@ -83,4 +87,23 @@ func (l *OverdueWatch) delays(_ context.Context, queue string, _ []store.Head) (
 		}
 		return overdue.UnknownDelay, wanted
 	}, nil
+}
+
+// setDelays sets the limits of other workers that delay lanes. If the workers cannot be read, their
+// limits are not known.
+func (l *OverdueWatch) setDelays(ctx context.Context, finder overdue.Finder, lanes []overdue.Lane) error {
+	workers, err := l.tables.LiveWorkers(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // as of a user without the right
+	}
+	return finder.SetDelays(ctx, lanes, func(queue string, at store.Lane) (list []overdue.Limit) {
+		for _, w := range workers {
+			q, works := w.Queues[queue]
+			k, handles := w.Kinds[at.Kind]
+			if works && handles && !w.Stopping {
+				list = overdue.AppendLimits(list, queue, at, q.Limits, k.Limits)
+			}
+		}
+		return list
+	})
 }

@@ -50,7 +50,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 					taken.Anchor += int64(looks) // its first task is another one each time
 					return []store.Head{
 						head("mine", 0, time.Hour), head("mine", 1, 90*time.Minute), head("nobody", 0, 2*time.Minute), head("nobody", 1, 26*time.Hour),
-						head("fresh", 0, 30*time.Second), head("failed", 1, 23*time.Hour), taken,
+						head("fresh", 0, 30*time.Second), head("failed", 1, 23*time.Hour), taken, head("limited", 0, time.Hour),
 					}, nil
 				},
 				count: func(at store.Lane, wait time.Duration, most int) (int, error) {
@@ -113,6 +113,23 @@ type overdueTables struct {
 	queues func() ([]string, error)
 	heads  func(queue string) ([]store.Head, error)
 	count  func(at store.Lane, wait time.Duration, most int) (int, error)
+}
+
+// LiveWorkers returns a worker with a limit.
+func (o overdueTables) LiveWorkers(context.Context) ([]store.WorkerInfo, error) {
+	limit := store.Limit{Text: "AtMost(1)", Name: "kind limited running", Form: store.Running, Most: 1}
+	return []store.WorkerInfo{{
+		Queues: map[string]store.WorkerQueue{"default": {}, "other": {}},
+		Kinds:  map[string]store.WorkerKind{"limited": {Limits: []store.Limit{limit}}},
+	}}, nil
+}
+
+// LimitStates returns limits without room.
+func (o overdueTables) LimitStates(_ context.Context, limits []store.Limit) (list []store.LimitState, err error) {
+	for _, l := range limits {
+		list = append(list, store.LimitState{Limit: l})
+	}
+	return list, nil
 }
 
 func (o overdueTables) Queues(context.Context) ([]string, error) { return o.queues() }
