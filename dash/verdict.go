@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
@@ -54,10 +53,8 @@ func (s state) mostOften(text string) string {
 }
 
 const (
-	// failingShare is the share of attempts that fail from which a kind is failing, if so many
-	// attempts have ended.
-	failingShare = 0.5
-	failingLeast = 5
+	// endedLeast is the number of attempts from which a kind has run lately.
+	endedLeast = 5
 	// freshDeath is the time for which a death is news.
 	freshDeath = time.Hour
 )
@@ -105,25 +102,13 @@ func (s state) noWorkers() []cause {
 
 // failing finds the kinds most of whose attempts fail.
 func (s state) failing() (list []cause) {
-	type runs struct {
-		done, failed int64
-		over         time.Duration
-	}
-	kinds := map[string]runs{}
-	for _, w := range s.Workers {
-		for kind, r := range w.Recent {
-			k := kinds[kind]
-			kinds[kind] = runs{k.done + r.Done, k.failed + r.Failed, max(k.over, w.RecentTime)}
-		}
-	}
-	for _, kind := range sorted(kinds) {
-		k := kinds[kind]
-		all := k.done + k.failed
-		if k.failed < failingLeast || float64(k.failed) < failingShare*float64(all) {
+	for _, k := range ops.RunsByKind(s.Workers) {
+		if !k.Failing() {
 			continue
 		}
-		c := cause{Level: ops.Broken, weight: 5, Text: fmt.Sprintf("%s is failing: %s of %s failed in the last %s", kind, words.Number(k.failed), words.Count(all, "attempt"), chart.Duration(k.over.Round(time.Second)))}
-		if k.failed < all {
+		kind := k.Kind
+		c := cause{Level: ops.Broken, weight: 5, Text: fmt.Sprintf("%s is failing: %v", kind, k)}
+		if k.Done > 0 {
 			c.Level = ops.Attention
 		}
 		for _, g := range s.Failures.Groups {
@@ -153,7 +138,7 @@ func (s state) backlog() (list []cause) {
 	recent := map[string]bool{}
 	for _, w := range s.Workers {
 		for kind, runs := range w.Recent {
-			recent[kind] = recent[kind] || runs.Done+runs.Failed >= failingLeast
+			recent[kind] = recent[kind] || runs.Done+runs.Failed >= endedLeast
 		}
 	}
 	waiting := map[string]ops.FailureGroup{}

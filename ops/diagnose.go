@@ -66,7 +66,7 @@ func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{
 		{"server", o.checkServer}, {"tables", o.checkTables}, {"clock", o.checkClock}, {"policies", o.checkPolicies}, {"overrides", o.checkOverrides},
-		{"workers", o.checkWorkers}, {"claims", o.checkClaims}, {"overdue", o.checkOverdue}, {"leases", o.checkLeases}, {"runs", o.checkRuns},
+		{"workers", o.checkWorkers}, {"claims", o.checkClaims}, {"overdue", o.checkOverdue}, {"leases", o.checkLeases}, {"runs", o.checkRuns}, {"failures", o.checkFailures},
 		{"dead_rows", o.checkDeadRows}, {"bloat", o.checkBloat}, {"history", o.checkHistory}, {"log", o.checkWAL}, {"transactions", o.checkTransactions},
 	} {
 		found, err := c.within(ctx)

@@ -3,13 +3,14 @@ package ops
 import (
 	"cmp"
 	"context"
-	"regexp"
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/cause"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/words"
 )
 
 // Failures is what has failed, see [Ops.Failures].
@@ -22,6 +23,25 @@ type Failures struct {
 	More  bool
 	// At is the time of the database's clock, or zero if nothing was read.
 	At time.Time
+}
+
+// Of returns the failures of a kind.
+func (f Failures) Of(kind string) Failures {
+	of := Failures{More: f.More, At: f.At}
+	for _, g := range f.Groups {
+		if g.Kind == kind {
+			of.Groups, of.Tasks = append(of.Groups, g), of.Tasks+g.Waiting+g.Dead
+		}
+	}
+	return of
+}
+
+// Top returns the greatest n groups, or all if they are fewer.
+func (f Failures) Top(n int) []FailureGroup { return f.Groups[:min(len(f.Groups), n)] }
+
+// String describes the group in words: its error, and how many tasks have it, with examples.
+func (g FailureGroup) String() string {
+	return fmt.Sprintf("%q (%s, such as %s)", g.Error, words.Count(int64(g.Waiting+g.Dead), "task"), words.Names(g.Examples))
 }
 
 // FailureGroup is the tasks of a kind in a queue whose last errors are alike.
@@ -37,8 +57,10 @@ type FailureGroup struct {
 	// first failed. Last is when one failed last. A time includes the jitter that was drawn then, up
 	// to the present.
 	First, Last time.Time
-	// Newest is the id of the task that failed at Last.
-	Newest int64
+	// Newest is the id of the task that failed at Last, and Examples are up to 3 ids of the group,
+	// with that of Newest first.
+	Newest   int64
+	Examples []int64
 
 	tried    int64 // the id of the task with the most attempts
 	attempts int
@@ -51,6 +73,8 @@ const (
 	failureLanes = 200
 	// datedGroups is how many groups have the time of a first failure.
 	datedGroups = 20
+	// mostExamples is how many ids a group names.
+	mostExamples = 3
 )
 
 // Failures groups the tasks that have failed, and are dead or wait for a retry, by their last
@@ -97,7 +121,7 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 				continue
 			}
 			f.Tasks++
-			key := failureKey{t.Queue, t.Kind, errorText(t.LastError)}
+			key := failureKey{t.Queue, t.Kind, cause.Of(t.LastError)}
 			if groups[key] == nil {
 				groups[key] = &FailureGroup{Queue: t.Queue, Kind: t.Kind, Error: key.text}
 			}
@@ -117,7 +141,7 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 			return f, err
 		}
 		for _, a := range attempts {
-			if at := store.Time(a.Finished); at.Before(g.First) && errorText(a.Error) == g.Error {
+			if at := store.Time(a.Finished); at.Before(g.First) && cause.Of(a.Error) == g.Error {
 				g.First = at
 			}
 		}
@@ -140,45 +164,11 @@ func (g *FailureGroup) add(t store.Watched) {
 	if g.First.IsZero() || at.Before(g.First) {
 		g.First = at
 	}
-	if at.After(g.Last) || g.Newest == 0 {
+	switch newest := at.After(g.Last) || g.Newest == 0; {
+	case newest:
 		g.Last, g.Newest = at, t.ID
+		g.Examples = append([]int64{t.ID}, g.Examples[:min(len(g.Examples), mostExamples-1)]...)
+	case len(g.Examples) < mostExamples:
+		g.Examples = append(g.Examples, t.ID)
 	}
-}
-
-// varying matches the parts of errors that differ from task to task: quoted texts, UUIDs,
-// hexadecimal and decimal numbers.
-var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|` + "`[^`]*`" + `|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]*[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
-
-// A status of HTTP or SMTP with which a server refuses a request says what is wrong. It has a word or
-// a colon before it, or a reason after it.
-var (
-	httpError    = regexp.MustCompile(`^[45][0-9]{2}$`)
-	statusBefore = regexp.MustCompile(`(?i)(?::|status|code|http|answered|returned)[ :=]*$`)
-	reasonAfter  = regexp.MustCompile(`^ [A-Z][a-z]`)
-)
-
-// maxErrorText is the greatest number of characters of the error of a group.
-const maxErrorText = 200
-
-// errorText returns what an error has in common with others of its kind.
-func errorText(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	first = strings.ToValidUTF8(first, "…")
-	var b strings.Builder
-	end := 0
-	for _, at := range varying.FindAllStringIndex(first, -1) {
-		b.WriteString(first[end:at[0]])
-		if part := first[at[0]:at[1]]; httpError.MatchString(part) && (statusBefore.MatchString(first[:at[0]]) || reasonAfter.MatchString(first[at[1]:])) {
-			b.WriteString(part)
-		} else {
-			b.WriteString("…")
-		}
-		end = at[1]
-	}
-	b.WriteString(first[end:])
-	runes := []rune(b.String())
-	if len(runes) > maxErrorText {
-		runes = append(runes[:maxErrorText], '…')
-	}
-	return string(runes)
 }

@@ -35,6 +35,9 @@ type Worker struct {
 	// it was last seen. Kinds of which none has ended are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
+	// Latest and LatestTime are the same of the last 30 to 45 seconds before it was last seen.
+	Latest     map[string]Runs
+	LatestTime time.Duration
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
 	// Refused are the overrides of policies that the worker cannot obey, and Unread is why it
@@ -163,10 +166,8 @@ func newWorker(r store.StoredWorker) Worker {
 	}
 	var recent store.Recent
 	if r.Recent.Valid && json.Unmarshal([]byte(r.Recent.V), &recent) == nil { // else nothing is known of them
-		w.RecentTime, w.Recent = recent.Over, map[string]Runs{}
-		for kind, runs := range recent.Kinds {
-			w.Recent[kind] = Runs(runs)
-		}
+		w.Recent, w.RecentTime = runsOf(recent.Kinds), recent.Over
+		w.Latest, w.LatestTime = runsOf(recent.Latest), recent.LatestOver
 	}
 	var info store.WorkerInfo
 	if err := json.Unmarshal([]byte(r.Info), &info); err != nil {
@@ -185,6 +186,14 @@ func newWorker(r store.StoredWorker) Worker {
 		w.Kinds[name] = WorkerKind{k.Policy, limitTexts(k.Limits), k.Limits}
 	}
 	return w
+}
+
+func runsOf(kinds map[string]store.Runs) map[string]Runs {
+	list := map[string]Runs{}
+	for kind, runs := range kinds {
+		list[kind] = Runs(runs)
+	}
+	return list
 }
 
 func limitTexts(limits []store.Limit) (list []string) {

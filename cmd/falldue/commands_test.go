@@ -221,7 +221,7 @@ func TestJSONHasWhatTablesHave(t *testing.T) {
 		contains(t, out, `(?m)^{"id":.*}$`, `(?m)^{"unhandled_kind":"thumbnail","queue":"images"}$`)
 		out, _ = s.fails(exitAttention, "workers", "--kinds", "--json")
 		contains(t, out, `(?m)^{"kind":"charge","policies":\[{"policy":"delay [^"]+","workers":\["[^"]+"\],"releases":\["[^"]*"\]}\]}$`)
-		contains(t, s.run("top", "--count", "1", "--json"), `"queues":\[{"queue":"images","kinds":\["thumbnail"\],"lanes":1,"first_due":"[^"]+"}\],"each_worker":\[{"id":"[^"]+",.*"queues":\["default"\]}\]}\n$`)
+		contains(t, s.run("top", "--count", "1", "--json"), `"queues":\[{"queue":"images","kinds":\["thumbnail"\],"lanes":1,"first_due":"[^"]+"}\],"each_worker":\[{"id":"[^"]+",.*"queues":\["default"\]}\],"failed_kinds":\[\]}\n$`)
 	})
 	if got := mustRun(t, "policy", "sql", "5m", "--engine", "sqlite", "--json"); got != `{"sql":"case when \"attempts\" >= 1 then 300.0 else 0.0 end"}`+"\n" {
 		t.Errorf("policy sql --json prints %s", got)

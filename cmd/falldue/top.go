@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ func topCommand() *cobra.Command {
 				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
 			}
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
-				t := &top{o.NewMonitor()}
+				t := &top{Monitor: o.NewMonitor(), ops: o}
 				s := screenOf(cmd)
 				if s.width > 0 && !asJSON {
 					return t.onTerminal(cmd, s, every, most)
@@ -49,12 +51,45 @@ func topCommand() *cobra.Command {
 	policies.flag(cmd)
 	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "time between two refreshes")
 	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes (default 0: no limit)")
-	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker, failed_kinds")
 	return cmd
 }
 
 // top shows what a monitor reads.
-type top struct{ *ops.Monitor }
+type top struct {
+	*ops.Monitor
+	ops    *ops.Ops
+	errors ops.Failures // as they were read last
+	readAt time.Time    // when that was
+}
+
+// errorsEvery is the time between two readings of failed tasks, which cost more than the rest.
+const errorsEvery = 15 * time.Second
+
+// pulse is what top shows.
+type pulse struct {
+	ops.Pulse
+	kinds  []ops.KindRuns // with failures
+	errors ops.Failures   // if a kind fails
+}
+
+// read reads the state, and errors if a kind fails.
+func (t *top) read(ctx context.Context) (p pulse, err error) {
+	if p.Pulse, err = t.Read(ctx); err != nil {
+		return p, err
+	}
+	p.kinds = slices.DeleteFunc(ops.RunsByKind(p.Workers), func(k ops.KindRuns) bool { return k.Failed == 0 })
+	if slices.ContainsFunc(p.kinds, ops.KindRuns.Failing) {
+		if time.Since(t.readAt) > errorsEvery {
+			if t.errors, err = t.ops.Failures(ctx); err != nil {
+				return p, err
+			}
+			t.readAt = time.Now()
+		}
+		p.errors = t.errors
+	}
+	return p, nil
+}
 
 // rateTexts returns the numbers of a rate.
 func rateTexts(r ops.Rate) (done, failed string) {
@@ -69,7 +104,7 @@ func (t *top) onLines(cmd *cobra.Command, every time.Duration, most int, asJSON 
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		p, err := t.Read(cmd.Context())
+		p, err := t.read(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -90,19 +125,24 @@ func (t *top) onLines(cmd *cobra.Command, every time.Duration, most int, asJSON 
 }
 
 // pulseLine returns the state in one line.
-func pulseLine(p ops.Pulse) string {
+func pulseLine(p pulse) string {
 	done, failed := rateTexts(p.Rate)
 	line := fmt.Sprintf("%s UTC  %s, %d of %d handlers busy  %s done/s  %s failed/s  %s", p.At.Format(time.TimeOnly),
 		counted(len(p.Workers), "worker"), p.Running(), p.Concurrency(), done, failed, counted(p.Lanes(), "lane"))
 	if first, ok := p.First(); ok {
 		line += fmt.Sprintf("  first task %s, in %s", dueText(first.FirstDue, first.Now), first.Name)
 	}
+	for _, k := range p.kinds {
+		if k.Failing() {
+			line += fmt.Sprintf("  %s fails (%.0f%%)", k.Kind, 100*k.Ratio())
+		}
+	}
 	return plain(line)
 }
 
 func counted(n int, thing string) string { return words.Count(int64(n), thing) }
 
-func pulseObject(p ops.Pulse) any {
+func pulseObject(p pulse) any {
 	type queue struct {
 		Queue    string     `json:"queue"`
 		Kinds    []string   `json:"kinds"`
@@ -118,6 +158,15 @@ func pulseObject(p ops.Pulse) any {
 		Failed      *float64 `json:"failed_per_second,omitempty"`
 		Queues      []string `json:"queues"`
 	}
+	type kind struct {
+		Kind    string  `json:"kind"`
+		Done    int64   `json:"done"`
+		Failed  int64   `json:"failed"`
+		Seconds float64 `json:"seconds"`
+		Failing bool    `json:"failing"`
+		Error   string  `json:"error,omitempty"`
+		Task    int64   `json:"task,omitempty"`
+	}
 	o := struct {
 		At          time.Time  `json:"at"`
 		Workers     int        `json:"workers"`
@@ -129,7 +178,15 @@ func pulseObject(p ops.Pulse) any {
 		NextDue     *time.Time `json:"next_due,omitempty"`
 		Queues      []queue    `json:"queues"`
 		EachWorker  []worker   `json:"each_worker"`
-	}{p.At, len(p.Workers), p.Concurrency(), p.Running(), nil, nil, p.Lanes(), nil, []queue{}, []worker{}}
+		Kinds       []kind     `json:"failed_kinds"`
+	}{p.At, len(p.Workers), p.Concurrency(), p.Running(), nil, nil, p.Lanes(), nil, []queue{}, []worker{}, []kind{}}
+	for _, k := range p.kinds {
+		one := kind{Kind: k.Kind, Done: k.Done, Failed: k.Failed, Seconds: k.Over.Seconds(), Failing: k.Failing()}
+		for _, g := range p.errors.Of(k.Kind).Top(1) {
+			one.Error, one.Task = g.Error, g.Newest
+		}
+		o.Kinds = append(o.Kinds, one)
+	}
 	o.Done, o.Failed = rateNumbers(p.Rate)
 	if first, ok := p.First(); ok {
 		o.NextDue = &first.FirstDue
@@ -153,7 +210,7 @@ func rateNumbers(r ops.Rate) (done, failed *float64) {
 }
 
 // printPulse prints the state as tables.
-func printPulse(s screen, p ops.Pulse) error {
+func printPulse(s screen, p pulse) error {
 	if _, err := fmt.Fprintf(s, "%s\n\n", strings.Join(s.wrap(pulseLine(p), 0), "\n")); err != nil {
 		return err
 	}
@@ -176,16 +233,32 @@ func printPulse(s screen, p ops.Pulse) error {
 	if _, err := io.WriteString(s, "\n"); err != nil {
 		return err
 	}
-	return s.table([]column{
+	if err := s.table([]column{
 		{name: "worker", least: 10}, {name: "release", least: 8}, {name: "busy", right: true}, {name: "done/s", right: true}, {name: "failed/s", right: true},
 		{name: "up", right: true}, {name: "queues", least: 8},
+	}, rows); err != nil || len(p.kinds) == 0 {
+		return err
+	}
+	rows = nil
+	for _, k := range p.kinds {
+		often := ""
+		for _, g := range p.errors.Of(k.Kind).Top(1) {
+			often = fmt.Sprintf("task %d: %s", g.Newest, g.Error)
+		}
+		rows = append(rows, []string{k.Kind, fmt.Sprintf("%.0f%%", 100*k.Ratio()), grouped(k.Done), grouped(k.Failed), words.Span(k.Over.Round(time.Second)), often})
+	}
+	if _, err := io.WriteString(s, "\n"); err != nil {
+		return err
+	}
+	return s.table([]column{
+		{name: "kind", least: 8}, {name: "fails", right: true}, {name: "done", right: true}, {name: "failed", right: true}, {name: "in", right: true}, {name: "most often", least: 12},
 	}, rows)
 }
 
 // onTerminal shows the state on a screen of its own.
 func (t *top) onTerminal(cmd *cobra.Command, s screen, every time.Duration, most int) error {
 	m := topScreen{read: func() tea.Msg {
-		p, err := t.Read(cmd.Context())
+		p, err := t.read(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -214,7 +287,7 @@ type topScreen struct {
 	screen screen
 	height int
 	frames int
-	pulse  ops.Pulse
+	pulse  pulse
 	err    error // of the last read
 	failed error // with which it ends
 }
@@ -247,7 +320,7 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.err = msg // it may be over soon
 		return m, m.later()
-	case ops.Pulse:
+	case pulse:
 		m.pulse, m.err = msg, nil
 		if m.frames++; m.frames == m.most {
 			return m, tea.Quit

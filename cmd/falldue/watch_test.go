@@ -123,7 +123,7 @@ func TestTopGoesOnAfterAnError(t *testing.T) {
 	}
 	began := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
 	worker := ops.Worker{ID: "vm:1/a", Started: began, Seen: began, Now: began, Queues: map[string]ops.WorkerQueue{"default": {Concurrency: 10}}}
-	update(ops.Pulse{At: began, Workers: []ops.Worker{worker}, Queues: []ops.Queue{{Name: "default", Kinds: []string{"mail"}, Lanes: 3}}})
+	update(pulse{Pulse: ops.Pulse{At: began, Workers: []ops.Worker{worker}, Queues: []ops.Queue{{Name: "default", Kinds: []string{"mail"}, Lanes: 3}}}})
 	contains(t, m.text(), `(?m)^default +3 +– +mail$`, `(?m)^vm:1/a +0 of 10 +– +– `)
 	update(down)
 	contains(t, m.text(), `^cannot read: the server is down\n`, `vm:1/a`)

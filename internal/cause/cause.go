@@ -1,63 +1,50 @@
 // Package cause finds the causes that the texts of errors have in common.
 package cause
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// maxLength is how many bytes of a cause are kept.
+// maxLength is the greatest number of characters of a cause.
 const maxLength = 200
 
-// Of returns the text of an error without the parts that differ from one occurrence to the
-// next: numbers and identifiers with digits become "#", and quoted parts become "…" in their
-// quotes. Only its first line counts.
+// varying matches the parts of errors that differ from one occurrence to the next: quoted texts,
+// UUIDs, and words with digits. An apostrophe inside a word quotes nothing.
+var varying = regexp.MustCompile(`"[^"]*"|\B'[^']*'|` + "`[^`]*`" + `|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|[\p{L}_]*[0-9][\p{L}0-9_]*`)
+
+// A status of HTTP or SMTP with which a server refuses a request is part of the cause. It has a word or
+// a colon before it, or a reason after it.
+var (
+	httpError    = regexp.MustCompile(`^[45][0-9]{2}$`)
+	statusBefore = regexp.MustCompile(`(?i)(?::|status|code|http|answered|returned)[ :=]*$`)
+	reasonAfter  = regexp.MustCompile(`^ [A-Z][a-z]`)
+)
+
+// Of returns the text of an error with "…" instead of the parts that differ from one occurrence to
+// the next: numbers, identifiers with digits, and quoted parts. Only its first line counts.
 //
-//	dial tcp 10.0.0.7:5432: connection refused    dial tcp #.#.#.#:#: connection refused
-//	no order "4711-a" of customer 8f14e45f        no order "…" of customer #
+//	dial tcp 10.0.0.7:5432: connection refused    dial tcp ….….….…:…: connection refused
+//	no order "4711" of customer 8f14e45f          no order … of customer …
+//	order 7: 503 Service Unavailable              order …: 503 Service Unavailable
 func Of(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	first = strings.ToValidUTF8(first, "…")
 	var b strings.Builder
-	for i := 0; i < len(text) && b.Len() < maxLength; {
-		if n := quoted(text, i); n > 0 {
-			b.WriteByte(text[i])
+	end := 0
+	for _, at := range varying.FindAllStringIndex(first, -1) {
+		b.WriteString(first[end:at[0]])
+		if part := first[at[0]:at[1]]; httpError.MatchString(part) && (statusBefore.MatchString(first[:at[0]]) || reasonAfter.MatchString(first[at[1]:])) {
+			b.WriteString(part)
+		} else {
 			b.WriteString("…")
-			b.WriteByte(text[i+n-1])
-			i += n
-			continue
 		}
-		n, digits := word(text[i:])
-		switch {
-		case digits:
-			b.WriteByte('#')
-		default:
-			b.WriteString(text[i : i+max(n, 1)])
-		}
-		i += max(n, 1)
+		end = at[1]
 	}
-	return strings.ToValidUTF8(b.String(), "")
-}
-
-// word returns the length of the word at the beginning of a text, and reports whether it has
-// digits. It is 0 if the text begins with something else.
-func word(text string) (n int, digits bool) {
-	for ; n < len(text) && inWord(text[n]); n++ {
-		digits = digits || '0' <= text[n] && text[n] <= '9'
+	b.WriteString(first[end:])
+	runes := []rune(b.String())
+	if len(runes) > maxLength {
+		runes = append(runes[:maxLength], '…')
 	}
-	return n, digits
-}
-
-func inWord(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= 0x80
-}
-
-// quoted returns the length of the quoted part that begins at i, with its quotes, or 0. An
-// apostrophe inside a word quotes nothing.
-func quoted(text string, i int) int {
-	c := text[i]
-	if c != '"' && c != '`' && c != '\'' || c == '\'' && i > 0 && inWord(text[i-1]) {
-		return 0
-	}
-	end := strings.IndexByte(text[i+1:], c)
-	if end < 0 {
-		return 0
-	}
-	return end + 2
+	return string(runes)
 }

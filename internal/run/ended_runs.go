@@ -9,8 +9,12 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// recentTime is over how long the recent runs of a worker are counted.
-const recentTime = 5 * time.Minute
+const (
+	// recentTime is over how long the recent runs of a worker are counted.
+	recentTime = 5 * time.Minute
+	// latestTime is the same of the latest ones.
+	latestTime = 30 * time.Second
+)
 
 // EndedRuns counts the runs of a worker that have ended, by kind.
 type EndedRuns struct {
@@ -60,15 +64,29 @@ func (e *EndedRuns) Take() (all store.Runs, recent store.Recent) {
 	for len(e.samples) > 2 && now.at.Sub(e.samples[1].at) >= recentTime {
 		e.samples = e.samples[1:]
 	}
-	first := e.samples[0]
-	recent = store.Recent{Over: now.at.Sub(first.at), Kinds: map[string]store.Runs{}}
-	for kind, runs := range now.kinds {
-		all = all.Add(1, runs)
-		if runs = runs.Add(-1, first.kinds[kind]); runs != (store.Runs{}) {
-			recent.Kinds[kind] = runs
+	latest := e.samples[0]
+	for _, sample := range e.samples[:len(e.samples)-1] {
+		if now.at.Sub(sample.at) >= latestTime {
+			latest = sample
 		}
 	}
+	for _, runs := range now.kinds {
+		all = all.Add(1, runs)
+	}
+	recent.Kinds, recent.Over = now.since(e.samples[0])
+	recent.Latest, recent.LatestOver = now.since(latest)
 	return all, recent
+}
+
+// since returns the runs of kinds between two samples, without kinds of which none has ended.
+func (s runSample) since(first runSample) (kinds map[string]store.Runs, over time.Duration) {
+	kinds = map[string]store.Runs{}
+	for kind, runs := range s.kinds {
+		if runs = runs.Add(-1, first.kinds[kind]); runs != (store.Runs{}) {
+			kinds[kind] = runs
+		}
+	}
+	return kinds, s.at.Sub(first.at)
 }
 
 // All returns what has ended since the start.

@@ -43,11 +43,18 @@ func TestRecentRunsAreThoseOfFiveMinutes(t *testing.T) {
 		}
 		time.Sleep(announceEvery)
 		expect(124, recentTime, map[string]store.Runs{"mail": {Done: 38}})
+		end("charge", 7)
+		time.Sleep(announceEvery)
+		end("mail", 1)
+		_, recent := e.Take()
+		if recent.LatestOver != 2*announceEvery || !maps.Equal(recent.Latest, map[string]store.Runs{"mail": {Done: 1}, "charge": {Done: 7}}) {
+			t.Errorf("the latest are %+v", recent)
+		}
 		if len(e.samples) > int(recentTime/announceEvery)+2 {
 			t.Errorf("%d samples are kept", len(e.samples))
 		}
 		time.Sleep(time.Hour)
-		expect(124, time.Hour, map[string]store.Runs{})
+		expect(132, time.Hour, map[string]store.Runs{})
 	})
 }
 

@@ -57,6 +57,9 @@ type Recent struct {
 	Running map[string]int  `json:"running"` // handlers, by queue
 	Over    time.Duration   `json:"over"`    // over how long Kinds counts, in nanoseconds
 	Kinds   map[string]Runs `json:"kinds"`   // how runs have ended of late
+	// Latest and LatestOver are the same of a shorter time, in which a failure shows soon.
+	Latest     map[string]Runs `json:"latest,omitempty"`
+	LatestOver time.Duration   `json:"latest_over,omitempty"`
 }
 
 // Runs is how the runs of a kind have ended.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/ops"
+)
+
+func errorsCommand() *cobra.Command {
+	var p place
+	var queue, kind string
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "errors",
+		Short: "List the errors of failed tasks, the most frequent first",
+		Long: "List the errors of tasks that wait for a retry or are dead, the most frequent first,\n" +
+			"with the ids of some tasks. Errors that differ only in numbers, words with digits and\n" +
+			"quoted parts are one error. A line above the list names each kind that fails in at\n" +
+			"least half of its recent attempts, as live workers have counted. Running tasks are\n" +
+			"left out. The newest 10,000 tasks are read.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return mistake(fmt.Errorf("--limit %d; must be 1 or more", limit))
+			}
+			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
+				f, err := o.Failures(cmd.Context())
+				if err != nil {
+					return err
+				}
+				f.Groups = slices.DeleteFunc(f.Groups, func(g ops.FailureGroup) bool {
+					return queue != "" && g.Queue != queue || kind != "" && g.Kind != kind
+				})
+				f.Groups = f.Top(limit)
+				if asJSON {
+					return printEach(cmd, f.Groups, failureObject)
+				}
+				workers, err := o.Workers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printErrors(screenOf(cmd), f, slices.DeleteFunc(ops.RunsByKind(workers), func(k ops.KindRuns) bool {
+					return !k.Failing() || kind != "" && k.Kind != kind
+				}))
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().StringVar(&queue, "queue", "", "list only errors of this queue")
+	cmd.Flags().StringVar(&kind, "kind", "", "list only errors of this kind")
+	cmd.Flags().IntVar(&limit, "limit", 20, "greatest number of errors")
+	p.completeNames(cmd, "queue", queueName)
+	p.completeNames(cmd, "kind", queueKinds)
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, error, waiting, dead, first, last, examples")
+	return cmd
+}
+
+func failureObject(g ops.FailureGroup) any {
+	return struct {
+		Queue    string    `json:"queue"`
+		Kind     string    `json:"kind"`
+		Error    string    `json:"error"`
+		Waiting  int       `json:"waiting"`
+		Dead     int       `json:"dead"`
+		First    time.Time `json:"first"`
+		Last     time.Time `json:"last"`
+		Examples []int64   `json:"examples"`
+	}{g.Queue, g.Kind, g.Error, g.Waiting, g.Dead, g.First, g.Last, g.Examples}
+}
+
+func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
+	var b strings.Builder
+	for _, k := range failing {
+		fmt.Fprintf(&b, "%s\n", plain(fmt.Sprintf("kind %s fails: %v", k.Kind, k)))
+	}
+	if len(f.Groups) == 0 {
+		b.WriteString("no task has failed and waits for a retry, and none is dead\n")
+		_, err := io.WriteString(s, b.String())
+		return err
+	}
+	if len(failing) > 0 {
+		b.WriteString("\n")
+	}
+	if _, err := io.WriteString(s, b.String()); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, g := range f.Groups {
+		rows = append(rows, []string{g.Kind, grouped(int64(g.Waiting)), grouped(int64(g.Dead)), words.Span(f.At.Sub(g.Last)) + " ago", words.Names(g.Examples), g.Error})
+	}
+	if err := s.table([]column{
+		{name: "kind", least: 8}, {name: "waiting", right: true}, {name: "dead", right: true}, {name: "last"}, {name: "such as"}, {name: "error", least: 12},
+	}, rows); err != nil || !f.More {
+		return err
+	}
+	_, err := fmt.Fprintf(s, "\nthere are more: the newest %s were read\n", counted(f.Tasks, "task"))
+	return err
+}
