@@ -142,7 +142,7 @@ func (q *Queue) acted(ctx context.Context, a store.Action, acted store.Acted) {
 	if acted.Members {
 		q.judgeMembers(ctx, acted.Done)
 	}
-	if a == store.ActRetry {
+	if a == store.ActRetry || a == store.ActRunNow {
 		q.Wake()
 	} else {
 		q.readChanges()

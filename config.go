@@ -116,6 +116,14 @@ type Config struct {
 	// default_query_exec_mode=exec. Defaults to false.
 	TransactionPooling bool
 
+	// NoHistory makes the worker keep no history: how many runs have ended, how they ended and how long
+	// they took, by minute, queue and kind. The history is for the [web page] and [ops.Ops.History], and costs a
+	// worker one transaction a minute in which it has run tasks. Defaults to false.
+	//
+	// [web page]: https://pkg.go.dev/github.com/falldue/falldue/dash
+	// [ops.Ops.History]: https://pkg.go.dev/github.com/falldue/falldue/ops#Ops.History
+	NoHistory bool
+
 	// Name is the name of the worker in claimed_by and in recorded attempts: up to
 	// 27 printable ASCII characters. A random part is appended, so that no two
 	// workers have the same name. Defaults to the host name and the process ID.

@@ -162,7 +162,7 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 		Encode: func(kind string, id int64, json []byte) (string, error) {
 			return encode(codec, resultOf(kind, id), json)
 		},
-		OthersRetention: cfg.retentionOfOthers(), Listen: cfg.Notifications.Listen, Log: cfg.Logger,
+		OthersRetention: cfg.retentionOfOthers(), Listen: cfg.Notifications.Listen, NoHistory: cfg.NoHistory, Log: cfg.Logger,
 	}
 	for name, queue := range cfg.Queues {
 		w.Queues[name] = worker.Queue{Concurrency: queue.Concurrency, MaxPrefetch: queue.MaxPrefetch, Limits: limitsOf("queue "+name, queue.Limits)}

@@ -25,7 +25,7 @@ type BulkOptions struct {
 	After int64
 	// Running makes [Ops.DeleteMany] delete tasks that run, too.
 	Running bool
-	// Spread says when the tasks of [Ops.RetryMany] fall due.
+	// Spread says when the tasks of [Ops.RetryMany] and [Ops.RunNowMany] fall due.
 	Spread Spread
 	// Report is called after each batch with what has been done so far, from the goroutine of
 	// the call.
@@ -112,13 +112,43 @@ func (o *Ops) RetryMany(ctx context.Context, f Filter, opts BulkOptions) (BulkRe
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
+// RunNowMany makes the waiting tasks that match a filter due: those that back off after a failure, are snoozed or were
+// enqueued for later. Their attempts, their policies and their places in sequences stay. Tasks that are due
+// already stay due, and tasks that run are left. BulkOptions.Spread says when they fall due, which is never later than
+// before for tasks that have not failed. Otherwise it is like [Ops.CancelMany].
+func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+	return o.changeMany(ctx, store.ActRunNow, f, opts)
+}
+
+// RunNow makes a waiting task due, as [Ops.RunNowMany] does. The worker of this process looks for it immediately, and so
+// do workers that listen. Other workers find it at their next poll. The error wraps [falldue.ErrNotFound] if
+// the task does not exist, and [falldue.ErrWrongState] if it is finished or blocked. It wraps [falldue.ErrRunning] if it runs.
+func (o *Ops) RunNow(ctx context.Context, id int64) error {
+	acted, err := o.store.Act(ctx, store.ActParams{Action: store.ActRunNow, IDs: []int64{id}, Wait: true})
+	if err != nil {
+		return err
+	}
+	if len(acted.Done) > 0 {
+		o.inside.Acted(ctx, store.ActRunNow, acted)
+		return nil
+	}
+	t, err := o.store.Task(ctx, id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %d", falldue.ErrNotFound, id) // as far as the action has seen
+	case t.ClaimedBy != "":
+		return fmt.Errorf("%w: %d", falldue.ErrRunning, id)
+	}
+	return fmt.Errorf("%w: task %d is %s; expected open or snoozed", falldue.ErrWrongState, id, t.State)
+}
+
 // changeMany does an action to the tasks that match a filter.
 func (o *Ops) changeMany(ctx context.Context, a store.Action, f Filter, opts BulkOptions) (BulkReport, error) {
 	b, err := o.newBulk(a, f, opts)
 	if err != nil {
 		return BulkReport{}, err
 	}
-	if a == store.ActRetry && !opts.DryRun {
+	if spreads(a) && !opts.DryRun {
 		now, err := o.store.Now(ctx)
 		if err != nil {
 			return b.report, err
@@ -154,6 +184,9 @@ func (o *Ops) changeMany(ctx context.Context, a store.Action, f Filter, opts Bul
 	return b.report, nil
 }
 
+// spreads reports whether an action makes tasks due.
+func spreads(a store.Action) bool { return a == store.ActRetry || a == store.ActRunNow }
+
 // bulk is a change of many tasks.
 type bulk struct {
 	o        *Ops
@@ -173,8 +206,8 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	if f == (Filter{}) {
 		return nil, invalid("a filter that matches all tasks; set a queue, a kind or a state for example")
 	}
-	if opts.Spread != (Spread{}) && a != store.ActRetry {
-		return nil, invalid("Spread %+v is set; only RetryMany takes one", opts.Spread)
+	if opts.Spread != (Spread{}) && !spreads(a) {
+		return nil, invalid("Spread %+v is set; only RetryMany and RunNowMany take one", opts.Spread)
 	}
 	if opts.Running && a != store.ActDeleteAny {
 		return nil, invalid("Running is set; only DeleteMany takes it")
@@ -187,6 +220,8 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 		f.State = falldue.StateDead
 	case a == store.ActRetry && f.State != "" && !finished(f.State):
 		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, falldue.StateDone, falldue.StateDead, falldue.StateCancelled)
+	case a == store.ActRunNow && f.State != "" && f.State != falldue.StateOpen && f.State != falldue.StateSnoozed:
+		return nil, invalid("state %q; RunNowMany takes %q and %q", f.State, falldue.StateOpen, falldue.StateSnoozed)
 	case a == store.ActCancel && finished(f.State):
 		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed)
 	}
@@ -195,7 +230,7 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 		return nil, err
 	}
 	s.brief, s.phaseless = true, true
-	s.unfinished = a == store.ActCancel && f.State == ""
+	s.unfinished = (a == store.ActCancel || a == store.ActRunNow) && f.State == ""
 	return &bulk{o: o, action: a, state: s.f.State, dry: opts.DryRun, search: s, report: BulkReport{After: opts.After}}, nil
 }
 
@@ -204,7 +239,7 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 	ids := make([]int64, 0, len(tasks))
 	for _, t := range tasks {
-		if b.action == store.ActDelete && Running(t) {
+		if (b.action == store.ActDelete || b.action == store.ActRunNow) && Running(t) {
 			b.report.Left++
 		} else {
 			ids = append(ids, t.ID)

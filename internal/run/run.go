@@ -118,6 +118,15 @@ func (r *Run) Info() Info {
 	return m
 }
 
+// Lag returns how late the handler began, after the task had fallen due.
+func (r *Run) Lag() time.Duration {
+	due := r.Claim.Anchor + r.Policy.DelayIn(r.Claim.From).Microseconds()
+	return max(store.Duration(r.Claim.Now-due)+r.began, 0)
+}
+
+// Began reports whether the handler of the task has begun.
+func (r *Run) Began() bool { return r.began > 0 }
+
 // KeepsDone reports whether the task stays in the table when it is done.
 func (r *Run) KeepsDone() bool { return r.handler.keepsDone() }
 

@@ -15,6 +15,8 @@ const (
 	ActDeleteAny
 	// ActRetry makes finished tasks wait again.
 	ActRetry
+	// ActRunNow makes waiting tasks due.
+	ActRunNow
 )
 
 // allows returns the condition under which an action is allowed for a task t.
@@ -26,6 +28,8 @@ func (a Action) allows() string {
 		return " and not (t.state in ('open', 'snoozed') and t.claimed_by <> '' and t.updated_at > {now})"
 	case ActRetry:
 		return " and t.state in ('done', 'dead', 'cancelled')"
+	case ActRunNow:
+		return " and t.state in ('open', 'snoozed') and not (t.claimed_by <> '' and t.updated_at > {now})"
 	}
 	return ""
 }
@@ -121,7 +125,7 @@ type Revival struct {
 	Wait int64 // microseconds from now
 }
 
-// RevivalColumns are the columns of the batch of [RetryTasks].
+// RevivalColumns are the columns of the batches of [RetryTasks] and [RunTasks].
 var RevivalColumns = join(
 	within(FenceColumns, func(r *Revival) *Key { return &r.Key }),
 	Columns[Revival]{col("wait", Int, func(r *Revival) any { return &r.Wait })})
@@ -132,6 +136,15 @@ var RevivalColumns = join(
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(RevivalColumns.columns(), size,
 		`fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = {shift {now}, s.wait}, result = null`, ActRetry.allows())
+}
+
+// RunTasks makes the waiting tasks of a batch due. One that has failed becomes a snoozed one, so that its attempts,
+// its policy and its place in a sequence stay. One that would be due sooner stays as it is. The batch has [RevivalColumns].
+func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.set("then", "{shift {now}, s.wait}")
+	return b.updateTasks(RevivalColumns.columns(), size, // the order matters where SET sees what stands before
+		`updated_at = case when t.state = 'open' and t.attempts > 0 then {then} else {least t.updated_at, {then}} end, state = case when t.attempts > 0 then 'snoozed' else t.state end`, ActRunNow.allows())
 }
 
 // updateTasks changes those tasks t of a batch for which a condition holds. The first

@@ -104,6 +104,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"delete_tasks":          statements.DeleteTasks(s, tables, statements.ActDelete, room),
 		"delete_any_tasks":      statements.DeleteTasks(s, tables, statements.ActDeleteAny, room),
 		"retry_tasks":           statements.RetryTasks(s, tables, room),
+		"run_tasks":             statements.RunTasks(s, tables, room),
 		"put_payload":           statements.PutPayload(s, tables),
 		"news":                  statements.News(s, tables),
 		"new_tasks":             statements.NewTasks(s, tables),
@@ -148,6 +149,17 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"drop_schedule":         statements.DropSchedule(s, tables),
 		"enqueue_one_meta":      statements.EnqueueOne(s, statements.EnqueueParams{Tables: tables, Metadata: true}),
 	}
+	all["add_minutes"] = statements.AddMinutes(s, tables, room)
+	all["read_minutes"] = statements.ReadMinutes(s, tables, statements.MinuteParams{})
+	all["read_minutes_by_kind"] = statements.ReadMinutes(s, tables, statements.MinuteParams{ByKind: true})
+	all["old_minutes"] = statements.OldMinutes(s, tables)
+	all["drop_minutes"] = statements.DropMinutes(s, tables)
+	all["read_sample"] = statements.ReadSample(s, tables)
+	all["take_sample"] = statements.TakeSample(s, tables)
+	all["put_sample"] = statements.PutSample(s, tables)
+	all["put_deed"] = statements.PutDeed(s, tables)
+	all["read_audit"] = statements.ReadAudit(s, tables)
+	all["drop_audit"] = statements.DropAudit(s, tables)
 	all["permits_of"] = statements.PermitsOf(s, tables, room)
 	all["keep_permit"] = statements.KeepPermit(s, tables)
 	all["free_permit"] = statements.FreePermit(s, tables)

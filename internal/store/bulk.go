@@ -19,6 +19,7 @@ const (
 	ActDelete    = statements.ActDelete
 	ActDeleteAny = statements.ActDeleteAny
 	ActRetry     = statements.ActRetry
+	ActRunNow    = statements.ActRunNow
 )
 
 // ActParams say what to do to which tasks.
@@ -30,7 +31,7 @@ type ActParams struct {
 	// Wait makes Act wait for rows that others have locked. Without it they are left out,
 	// where the engine can do that.
 	Wait bool
-	// Waits are when tasks that are retried fall due from now on, by their ids.
+	// Waits are when tasks that are retried or run now fall due from now on, by their ids.
 	Waits map[int64]time.Duration
 	// Payload replaces that of a single task that is retried, unless it is "".
 	Payload string
@@ -75,7 +76,9 @@ func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 			if err := s.act(ctx, x, p, found); err != nil {
 				return a, err
 			}
-			a.Members, err = s.markActed(ctx, x, p.Action, found)
+			if p.Action != ActRunNow {
+				a.Members, err = s.markActed(ctx, x, p.Action, found)
+			}
 			return a, err
 		})
 		if !errors.Is(err, errMismatch) || try == contentionTries || !s.backOff(ctx, try) {
@@ -126,7 +129,9 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 	n, fences := len(keys), statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &keys[i] })
 	switch p.Action {
 	case ActRetry:
-		return s.retryTasks(ctx, x, p, found)
+		return s.revive(ctx, x, p, found, s.batch("retry tasks", n, statements.RetryTasks))
+	case ActRunNow:
+		return s.revive(ctx, x, p, found, s.batch("run tasks", n, statements.RunTasks))
 	case ActCancel:
 		if err := s.matchAll(ctx, x, s.batch("cancel tasks", n, statements.CancelTasks), nil, fences); err != nil {
 			return err
@@ -183,13 +188,14 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
-func (s *Store) retryTasks(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask) error {
+// revive retries tasks or runs them now, and notifies workers that listen.
+func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask, stmt statements.Stmt) error {
 	list := make([]statements.Revival, len(found))
 	for i, t := range found {
 		list[i] = statements.Revival{Key: t.Key, Wait: p.Waits[t.TaskID].Microseconds()}
 	}
 	rows := statements.RevivalColumns.Rows(len(list), func(i int) *statements.Revival { return &list[i] })
-	if err := s.matchAll(ctx, x, s.batch("retry tasks", len(list), statements.RetryTasks), nil, rows); err != nil {
+	if err := s.matchAll(ctx, x, stmt, nil, rows); err != nil {
 		return err
 	}
 	if p.Payload != "" {

@@ -96,7 +96,7 @@ func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info Work
 	if err != nil {
 		return err
 	}
-	_, err = s.changeWorkers(ctx, "announce", statements.Announce, values)
+	_, err = s.affect(ctx, "announce", statements.Announce, values)
 	return err
 }
 
@@ -107,7 +107,7 @@ func (s *Store) SeeWorker(ctx context.Context, w Worker, recent Recent) (stored 
 	if err != nil {
 		return false, err
 	}
-	n, err := s.changeWorkers(ctx, "see worker", statements.SeeWorker, values)
+	n, err := s.affect(ctx, "see worker", statements.SeeWorker, values)
 	return n > 0, err
 }
 
@@ -124,7 +124,7 @@ func valuesOf(w Worker, recent Recent) (statements.Values, error) {
 
 // DropWorker deletes a worker.
 func (s *Store) DropWorker(ctx context.Context, id string) error {
-	_, err := s.changeWorkers(ctx, "drop worker", statements.DropWorker, statements.Values{"id": id})
+	_, err := s.affect(ctx, "drop worker", statements.DropWorker, statements.Values{"id": id})
 	return err
 }
 
@@ -195,8 +195,8 @@ func (s *Store) AnnouncedKinds(ctx context.Context) (map[string]bool, error) {
 	return kinds, nil
 }
 
-// changeWorkers runs a statement on the table of workers, and returns how many it matched.
-func (s *Store) changeWorkers(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (int64, error) {
+// affect runs a single statement, and returns how many rows it matched.
+func (s *Store) affect(ctx context.Context, name string, make func(dialect.Server, dialect.Tables) statements.Stmt, values statements.Values) (int64, error) {
 	return once(ctx, s, func(x runner) (int64, error) {
 		result, err := x.exec(ctx, s.fixed(name, make), values, nil)
 		if err != nil {

@@ -27,6 +27,8 @@ func choresOf(s *store.Store, log events) []*chore {
 		{every: CleanEvery, keep: control.KeepCancels, drop: s.DropCancels, failed: log.changesFailed},
 		{every: time.Hour, keep: control.KeepChanges, drop: s.DropOldChanges, failed: log.changesFailed},
 		{every: CleanEvery, keep: keepWorkers, drop: s.DropLostWorkers, failed: unlogged},
+		{every: time.Hour, drop: func(ctx context.Context, _ time.Duration) error { return s.DropOldMinutes(ctx) }, failed: log.historyNotCleaned},
+		{every: time.Hour, keep: keepAudit, drop: s.DropAudit, failed: log.historyNotCleaned},
 	}
 }
 

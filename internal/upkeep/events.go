@@ -68,3 +68,12 @@ func (e events) overtime(kind string, late lateRuns) {
 	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
 		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
 }
+
+// historyFailed reports that the history of runs could not be written, once until it can again.
+func (e events) historyFailed(err error) {
+	e.log.Warn("falldue: cannot write the history of runs, which has a gap; work goes on", retry.Failed(err))
+}
+
+func (e events) historyNotCleaned(err error) {
+	e.log.Warn("falldue: cannot delete old history", retry.Failed(err))
+}

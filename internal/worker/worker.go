@@ -42,6 +42,7 @@ type Worker struct {
 	own         *control.TaskPolicies
 	cleaner     *upkeep.Cleaner
 	announcer   *upkeep.Announcer
+	historian   *upkeep.Historian // nil if the worker keeps no history
 	roles       []role
 }
 
@@ -65,7 +66,9 @@ type Config struct {
 	// Opened is called when dependencies have ended and tasks of a queue have become due. If it is
 	// nil, the worker looks for them, and notifies those who listen.
 	Opened func(ctx context.Context, queue string)
-	Log    *slog.Logger
+	// NoHistory: the worker does not write how its runs have ended.
+	NoHistory bool
+	Log       *slog.Logger
 }
 
 // Queue has the settings of one of a worker's queues.
@@ -79,6 +82,22 @@ type observer interface {
 	run.Observer
 	claim.Observer
 	Overtime(r *run.Run, timeout time.Duration)
+}
+
+// counted is an observer that adds up runs for the history.
+type counted struct {
+	observer
+	tally *upkeep.Tally
+}
+
+func (c counted) Started(r *run.Run) {
+	c.tally.Started(r)
+	c.observer.Started(r)
+}
+
+func (c counted) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
+	c.tally.Ended(r, end)
+	c.observer.Ended(r, end, next)
 }
 
 // A role is a background loop of a worker.
@@ -129,6 +148,11 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	log, caps := retry.Sparse(cfg.Log, s.Classify), s.Server().Caps
 	claimed, pollers, dispatchers := run.NewClaimedRuns(), claim.Pollers{}, dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
+
+	tally := new(upkeep.Tally)
+	if !cfg.NoHistory {
+		o = counted{o, tally}
+	}
 
 	effects := effects{claimed, pollers, dispatchers}
 	overrides := control.NewOverrides(s, run.PoliciesOf(cfg.Handlers), effects, health, log)
@@ -188,10 +212,16 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	if cfg.Listen != nil {
 		roles = append(roles, listener)
 	}
+	var historian *upkeep.Historian
+	if !cfg.NoHistory {
+		gauges := upkeep.NewGauges(s, cfg.Handlers, changes, own, overrides)
+		historian = upkeep.NewHistorian(tally, dispatchers, gauges, s, log)
+	}
 	return &Worker{
 		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
 		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
+		historian: historian,
 		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, ended, health, s, log),
 	}
 }
@@ -240,6 +270,9 @@ func (w *Worker) Run() {
 	background.Go(func() { w.leases.Work(after) })
 	background.Go(func() { w.progress.Work(after) })
 	background.Go(func() { w.announcer.Work(after) })
+	if w.historian != nil {
+		background.Go(func() { w.historian.Work(after) })
+	}
 	background.Go(func() { w.settler.Work(settling) })
 	for _, r := range w.roles {
 		background.Go(func() { r.Work(ctx) })

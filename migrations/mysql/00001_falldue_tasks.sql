@@ -183,10 +183,22 @@ create table if not exists {minutes} (
     lag_us        bigint not null default 0, -- how late runs began, in total
     lag_max_us    bigint not null default 0, -- the latest one
     -- Runs by their length, and by how late they began: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, more.
-    run_0 bigint not null default 0, run_1 bigint not null default 0, run_2 bigint not null default 0, run_3 bigint not null default 0,
-    run_4 bigint not null default 0, run_5 bigint not null default 0, run_6 bigint not null default 0, run_7 bigint not null default 0,
-    lag_0 bigint not null default 0, lag_1 bigint not null default 0, lag_2 bigint not null default 0, lag_3 bigint not null default 0,
-    lag_4 bigint not null default 0, lag_5 bigint not null default 0, lag_6 bigint not null default 0, lag_7 bigint not null default 0,
+    run_0         bigint not null default 0,
+    run_1         bigint not null default 0,
+    run_2         bigint not null default 0,
+    run_3         bigint not null default 0,
+    run_4         bigint not null default 0,
+    run_5         bigint not null default 0,
+    run_6         bigint not null default 0,
+    run_7         bigint not null default 0,
+    lag_0         bigint not null default 0,
+    lag_1         bigint not null default 0,
+    lag_2         bigint not null default 0,
+    lag_3         bigint not null default 0,
+    lag_4         bigint not null default 0,
+    lag_5         bigint not null default 0,
+    lag_6         bigint not null default 0,
+    lag_7         bigint not null default 0,
     waiting       bigint, -- an estimate of the tasks that have not ended; null if none was made, as in all that follows
     dead_now      bigint, -- an estimate of the dead tasks
     oldest_due_us bigint, -- for how long the first due task had waited

@@ -177,10 +177,22 @@ create table if not exists {minutes} (
     lag_us        integer not null default 0, -- how late runs began, in total
     lag_max_us    integer not null default 0, -- the latest one
     -- Runs by their length, and by how late they began: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, more.
-    run_0 integer not null default 0, run_1 integer not null default 0, run_2 integer not null default 0, run_3 integer not null default 0,
-    run_4 integer not null default 0, run_5 integer not null default 0, run_6 integer not null default 0, run_7 integer not null default 0,
-    lag_0 integer not null default 0, lag_1 integer not null default 0, lag_2 integer not null default 0, lag_3 integer not null default 0,
-    lag_4 integer not null default 0, lag_5 integer not null default 0, lag_6 integer not null default 0, lag_7 integer not null default 0,
+    run_0         integer not null default 0,
+    run_1         integer not null default 0,
+    run_2         integer not null default 0,
+    run_3         integer not null default 0,
+    run_4         integer not null default 0,
+    run_5         integer not null default 0,
+    run_6         integer not null default 0,
+    run_7         integer not null default 0,
+    lag_0         integer not null default 0,
+    lag_1         integer not null default 0,
+    lag_2         integer not null default 0,
+    lag_3         integer not null default 0,
+    lag_4         integer not null default 0,
+    lag_5         integer not null default 0,
+    lag_6         integer not null default 0,
+    lag_7         integer not null default 0,
     waiting       integer, -- an estimate of the tasks that have not ended; null if none was made, as in all that follows
     dead_now      integer, -- an estimate of the dead tasks
     oldest_due_us integer, -- for how long the first due task had waited

@@ -1,0 +1,3 @@
+update (select fence as task_id, fence as task_fence, fence as wait from `falldue_tasks` where false union all values (?, ?, ?), (?, ?, ?)) as s straight_join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence and t.state in ('open', 'snoozed') and not (t.claimed_by <> '' and t.updated_at > utc_timestamp(6))
+set updated_at = case when t.state = 'open' and t.attempts > 0 then date_add(utc_timestamp(6), interval (s.wait) microsecond) else least(t.updated_at, date_add(utc_timestamp(6), interval (s.wait) microsecond)) end, state = case when t.attempts > 0 then 'snoozed' else t.state end
+-- binds: task_id[0], task_fence[0], wait[0], task_id[1], task_fence[1], wait[1]

@@ -1,0 +1,2 @@
+update `falldue_sample` set sample = ? where id = 1
+-- binds: sample

@@ -1,0 +1,4 @@
+update "falldue_tasks" as t set updated_at = case when t.state = 'open' and t.attempts > 0 then ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (s.wait)) else min(t.updated_at, ((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 + (s.wait))) end, state = case when t.attempts > 0 then 'snoozed' else t.state end
+from (select * from (select column1 as task_id, column2 as task_fence, column3 as wait from (values (?, ?, ?), (?, ?, ?))) as s limit -1) as s
+where t.id = s.task_id and t.fence = s.task_fence and +t.id in (select * from (select column1 as task_id from (values (?), (?))) as s) and t.state in ('open', 'snoozed') and not (t.claimed_by <> '' and t.updated_at > (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000)
+-- binds: task_id[0], task_fence[0], wait[0], task_id[1], task_fence[1], wait[1], task_id[0], task_id[1]

@@ -1,0 +1,107 @@
+package upkeep
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// mostPairs is how many pairs of a queue and a kind have sums of their own in a minute. The other
+// kinds of a queue are added up as the kind "".
+const mostPairs = 200
+
+type pair struct{ queue, kind string }
+
+// Tally sums up the runs of a worker since the last [Tally.Take]. The zero value has none.
+type Tally struct {
+	mu   sync.Mutex
+	sums map[pair]*store.Sums
+}
+
+// Started counts a run whose handler begins.
+func (t *Tally) Started(r *run.Run) {
+	lag := r.Lag()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sums := t.of(r.Queue, r.Claim.From.Kind)
+	sums.Started++
+	note(&sums.Lag, lag)
+}
+
+// Ended counts a run that has ended. A run that was released counts nothing.
+func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sums := t.of(r.Queue, r.Claim.From.Kind)
+	switch end {
+	case outcome.Done:
+		sums.Done++
+	case outcome.Retried, outcome.RetriedAfter:
+		sums.Failed++
+	case outcome.Dead, outcome.Discarded:
+		sums.Dead++
+	case outcome.Snoozed:
+		sums.Snoozed++
+	case outcome.Cancelled:
+		sums.Cancelled++
+	case outcome.Lost:
+		sums.Lost++
+	default:
+		return
+	}
+	if r.Began() && r.Took > 0 { // else it was lost while it ran
+		note(&sums.Run, r.Took)
+	}
+}
+
+// Take returns the sums since the last call, ordered by queue and kind.
+func (t *Tally) Take() (list []store.Sums) {
+	t.mu.Lock()
+	all := t.sums
+	t.sums = nil
+	t.mu.Unlock()
+	for _, sums := range all {
+		if sums.Started+sums.Done+sums.Failed+sums.Dead+sums.Snoozed+sums.Cancelled+sums.Lost > 0 {
+			list = append(list, *sums)
+		}
+	}
+	slices.SortFunc(list, func(a, b store.Sums) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind))
+	})
+	return list
+}
+
+// of returns the sums of a queue and a kind.
+func (t *Tally) of(queue, kind string) *store.Sums {
+	at := pair{queue, kind}
+	if sums := t.sums[at]; sums != nil {
+		return sums
+	}
+	if t.sums == nil {
+		t.sums = map[pair]*store.Sums{}
+	}
+	if len(t.sums) >= mostPairs && kind != "" {
+		return t.of(queue, "")
+	}
+	sums := &store.Sums{Queue: queue, Kind: kind}
+	t.sums[at] = sums
+	return sums
+}
+
+// buckets are the greatest lengths of all buckets of a distribution but the last.
+var buckets = [...]time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+// note adds a time to a distribution.
+func note(d *store.Distribution, took time.Duration) {
+	us, i := took.Microseconds(), 0
+	for i < len(buckets) && took > buckets[i] {
+		i++
+	}
+	d.Sum, d.Max = d.Sum+us, max(d.Max, us)
+	d.In[i]++
+}

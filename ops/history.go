@@ -1,0 +1,140 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// HistoryFilter says which part of the history [Ops.History] returns.
+type HistoryFilter struct {
+	// From and To limit the time in which spans begin, by the database's clock. To defaults to now, and From to an
+	// hour before To.
+	From, To time.Time
+	// Step is the length of a span: a minute, ten minutes or an hour. Defaults to a minute. Minutes are kept for
+	// 26 hours, ten minutes for 8 days, and hours for 90 days.
+	Step time.Duration
+	// Queue and Kind select a queue and a kind. "" is all.
+	Queue, Kind string
+	// ByQueue returns a span for each queue, and ByKind for each queue and kind, instead of one for all.
+	ByQueue, ByKind bool
+}
+
+// Span is what happened in a span of time.
+type Span struct {
+	At          time.Time // when it began
+	Queue, Kind string    // "" if the span is of all of them
+
+	// Started is how many runs began. The others are how many runs ended so: with a task that is done, with an
+	// attempt that failed, after which the task waits for the next one, with a dead, a snoozed or a cancelled
+	// task, or with a lost lease.
+	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
+	// Run is how long handlers ran, and Lag how late they began after their tasks had fallen due.
+	Run, Lag Times
+
+	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of how many tasks
+	// had not ended and how many were dead at its end, and OldestDue is for how long the first due task had waited.
+	Measured         bool
+	Waiting, DeadNow int64
+	OldestDue        time.Duration
+}
+
+// Ended returns how many runs ended in the span.
+func (s Span) Ended() int64 {
+	return s.Done + s.Failed + s.Dead + s.Snoozed + s.Cancelled + s.Lost
+}
+
+// Times is how long some things took.
+type Times struct {
+	Sum, Max time.Duration
+	// In counts the times up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min and 1 h, and the longer ones.
+	In [8]int64
+}
+
+// timesBounds are the bounds of the buckets of Times.
+var timesBounds = [...]time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+// Count returns how many times there are.
+func (t Times) Count() (n int64) {
+	for _, in := range t.In {
+		n += in
+	}
+	return n
+}
+
+// Mean returns the mean, or 0 if there are no times.
+func (t Times) Mean() time.Duration {
+	if n := t.Count(); n > 0 {
+		return t.Sum / time.Duration(n)
+	}
+	return 0
+}
+
+// Quantile estimates the time that a share of all times does not exceed, such as 0.95. It is 0 if there are no times.
+func (t Times) Quantile(share float64) time.Duration {
+	below, want := 0.0, share*float64(t.Count())
+	for i, in := range t.In {
+		if n := float64(in); n > 0 && below+n >= want {
+			from, to := timesBounds[i], t.Max
+			if i+1 < len(timesBounds) {
+				to = min(timesBounds[i+1], t.Max)
+			}
+			return min(from, to) + time.Duration((want-below)/n*float64(to-min(from, to)))
+		}
+		below += float64(in)
+	}
+	return 0
+}
+
+// Add returns the times of both.
+func (t Times) Add(other Times) Times {
+	t.Sum, t.Max = t.Sum+other.Sum, max(t.Max, other.Max)
+	for i := range t.In {
+		t.In[i] += other.In[i]
+	}
+	return t
+}
+
+// History returns how runs have ended, by time, as workers have written it: up to 70 seconds late, and with gaps where
+// the database was unavailable. Spans without runs and without a measurement are missing. A worker with
+// [falldue.Config.NoHistory] writes nothing. The cost grows with the number of spans, queues and kinds, not of tasks.
+//
+// Kinds of a queue beyond the first 200 of a minute count as the kind "".
+func (o *Ops) History(ctx context.Context, f HistoryFilter) ([]Span, error) {
+	if f.Step == 0 {
+		f.Step = time.Minute
+	}
+	if store.Steps[f.Step] == 0 {
+		return nil, fmt.Errorf("ops: Step %v of the history: must be a minute, ten minutes or an hour", f.Step)
+	}
+	if f.To.IsZero() {
+		now, err := o.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.To = now
+	}
+	if f.From.IsZero() {
+		f.From = f.To.Add(-time.Hour)
+	}
+	rows, err := o.store.Minutes(ctx, store.MinuteParams(f))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Span, len(rows))
+	for i, r := range rows {
+		list[i] = Span{
+			At: store.Time(r.At), Queue: r.Queue, Kind: r.Kind,
+			Started: r.Started, Done: r.Done, Failed: r.Failed, Dead: r.Dead, Snoozed: r.Snoozed, Cancelled: r.Cancelled, Lost: r.Lost,
+			Run: timesOf(r.Run), Lag: timesOf(r.Lag),
+			Measured: r.Waiting.Valid, Waiting: r.Waiting.V, DeadNow: r.DeadNow.V, OldestDue: store.Duration(r.OldestDue.V),
+		}
+	}
+	return list, nil
+}
+
+func timesOf(d store.Distribution) Times {
+	return Times{Sum: store.Duration(d.Sum), Max: store.Duration(d.Max), In: d.In}
+}
