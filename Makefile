@@ -132,6 +132,12 @@ matrix: ## run tests on each release of an engine that docs/engines.md names, or
 quickstart: ## show what falldue does, on SQLite in a temporary file
 	go run ./examples/quickstart
 
+# VitePress fails if a page links to one that does not exist.
+.PHONY: site
+site: ## build the documents as a site with search in site/dist, with npm
+	npm --prefix site ci --no-audit --no-fund
+	npm --prefix site run build
+
 .PHONY: bench
 bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks.md
 	cd bench && go run . --engine $(ENGINE) --tasks 10000 --backlog 100000 --while 1s --storm 10s
