@@ -26,7 +26,7 @@ func (o *Ops) SetPhases(ctx context.Context, tasks []falldue.TaskInfo) error {
 			t.Phase = falldue.PhaseRunning
 		default:
 			waiting = append(waiting, t)
-			if failed(*t) {
+			if t.Policy != "" {
 				keys = append(keys, t.Policy)
 			}
 		}
@@ -54,7 +54,7 @@ func (o *Ops) SetPhases(ctx context.Context, tasks []falldue.TaskInfo) error {
 func (s snapshot) phase(t falldue.TaskInfo) falldue.Phase {
 	due, known := s.due(t)
 	switch {
-	case !known:
+	case !known, s.Unreadable[t.Policy] != nil:
 		return falldue.PhaseUnknownPolicy
 	case !due.After(t.Now):
 		return falldue.PhaseDue

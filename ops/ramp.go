@@ -22,6 +22,9 @@ type Step struct {
 	Policy backoff.Policy
 	// Due is how many tasks fall due in the busiest minute of the step.
 	Due int64
+	// Anyway reports whether more of these than the ramp allows fall due without the step, too, under
+	// the policy in effect before.
+	Anyway bool
 }
 
 const (
@@ -55,9 +58,13 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 		return nil, err
 	}
 	var steps []Step
-	share := int64(0)
+	share, natural := int64(0), int64(0)
 	for minute := range maxRamp {
 		next, due := r.widest(share, minute, perMinute)
+		anyway := next == share && due > perMinute
+		if anyway {
+			natural = max(natural, due)
+		}
 		r.fire(next, minute)
 		if next > share || minute == 0 {
 			policy, err := r.mix(from, to, next)
@@ -67,10 +74,15 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 			steps = append(steps, Step{After: time.Duration(minute) * time.Minute, Share: float64(next) / float64(r.shares), Policy: policy})
 			share = next
 		}
-		steps[len(steps)-1].Due = max(steps[len(steps)-1].Due, due)
+		if last := &steps[len(steps)-1]; due > last.Due {
+			last.Due, last.Anyway = due, anyway
+		}
 		if share == r.shares {
 			return steps, nil
 		}
+	}
+	if natural > 0 {
+		return nil, fmt.Errorf("ops: at %d tasks a minute the ramp does not end within %d hours: up to %d tasks a minute fall due without a ramp, under the policy in effect; allow more than that", perMinute, maxRamp/60, natural)
 	}
 	return nil, fmt.Errorf("ops: at %d tasks a minute the ramp takes more than %d hours", perMinute, maxRamp/60)
 }

@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -265,7 +266,7 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 	}
 	for k, s := range states {
 		if s.Form == store.Sequence || s.Form == store.HaltingSequence {
-			c, err := o.whySequence(ctx, t, s)
+			c, err := o.whySequence(ctx, t, s, now)
 			if err != nil {
 				return nil, err
 			}
@@ -281,12 +282,28 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 	return list, nil
 }
 
-func (o *Ops) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState) (c WhySequence, err error) {
+func (o *Ops) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState, now snapshot) (c WhySequence, err error) {
 	if len(s.Taken) > 0 {
 		c.Next, c.Runs, c.Halted = s.Taken[0], !s.Halted, s.Halted
 	} else if c.Next = s.Next; c.Next == 0 {
 		c.Next, err = o.store.First(ctx, t.Queue, laneOfTask(t))
 	}
 	c.own = c.Next == t.ID
-	return c, err
+	if err != nil || c.Holds() || c.Runs || c.Halted {
+		return c, err
+	}
+	next, err := o.queue.Task(ctx, c.Next)
+	if errors.Is(err, falldue.ErrNotFound) {
+		return c, nil // it has ended meanwhile
+	} else if err != nil {
+		return c, err
+	}
+	if err := now.readOwn(ctx, o.store, []string{next.Policy}); err != nil {
+		return c, err
+	}
+	if due, known := now.due(next); known && now.Unreadable[next.Policy] == nil {
+		c.NextDue = due
+	}
+	c.NextPaused = now.paused(next)
+	return c, nil
 }

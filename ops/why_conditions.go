@@ -151,7 +151,11 @@ type WhySequence struct {
 	// Runs reports whether it runs, and Halted whether it is dead and halts the sequence, see
 	// [falldue.OrderLimit.HaltOnDeath].
 	Runs, Halted bool
-	own          bool
+	// NextDue is when Next falls due, if that task waits and its policy is known, and NextPaused
+	// reports whether a pause is in effect for it.
+	NextDue    time.Time
+	NextPaused bool
+	own        bool
 }
 
 // WhyLock is whether somebody has locked the task's row, such as a transaction that has

@@ -141,6 +141,8 @@ func (c WhyClaim) Describe(t falldue.TaskInfo) string {
 	switch {
 	case c.Worker == "":
 		return "nobody runs it"
+	case c.Lost && c.Live:
+		return fmt.Sprintf("nobody runs it any more: the lease of %s ended %s; that worker, %s, was suspended or could not reach the database until then", c.Worker, words.At(c.Until, t.Now), live)
 	case c.Lost:
 		return fmt.Sprintf("nobody runs it any more: the lease of %s ended %s; that worker, %s, has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
 	}
@@ -322,7 +324,7 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 }
 
 // Describe implements [Condition].
-func (c WhySequence) Describe(_ falldue.TaskInfo) string {
+func (c WhySequence) Describe(t falldue.TaskInfo) string {
 	switch {
 	case c.Holds():
 		return "it is the next one of its key"
@@ -331,7 +333,17 @@ func (c WhySequence) Describe(_ falldue.TaskInfo) string {
 	case c.Runs:
 		return fmt.Sprintf("task %d comes before it, and runs", c.Next)
 	}
-	return fmt.Sprintf("task %d comes before it, and waits", c.Next)
+	text := fmt.Sprintf("task %d comes before it, and waits", c.Next)
+	switch {
+	case c.NextPaused:
+		text += ", since it is paused"
+	case c.NextDue.IsZero():
+	case c.NextDue.After(t.Now):
+		text += ": that task is due " + words.In(c.NextDue, t.Now) + ", and this one can run once that one is done"
+	default:
+		text += ": that task has been due for " + words.Span(t.Now.Sub(c.NextDue)) + fmt.Sprintf("; see \"falldue why %d\"", c.Next)
+	}
+	return text
 }
 
 // Describe implements [Condition].

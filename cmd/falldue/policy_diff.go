@@ -324,8 +324,11 @@ func (c candidate) warnOfCrowds(s screen) error {
 	if busiest.Due <= c.rate {
 		return nil
 	}
-	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in the minute after %s, more than %s: they failed at nearly the same moment, or are due already\n",
-		grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate))
+	why := "they failed at nearly the same moment, or are due already"
+	if busiest.Anyway {
+		why = fmt.Sprintf("as many do without a ramp, under the policy in effect then; --ramp %d is below that", c.rate)
+	}
+	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in a minute after %s, more than %s: %s\n", grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate), why)
 	return err
 }
 

@@ -146,7 +146,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 			}
 		}
 		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
-		contains(t, out, `(?m)^warning: \d+ tasks fall due in the minute after \S+, more than 10: they failed at nearly the same moment, or are due already$`)
+		contains(t, out, `(?m)^warning: \d+ tasks fall due in a minute after \S+, more than 10: as many do without a ramp, under the policy in effect then; --ramp 10 is below that$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
 		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s after \d+m, until it is cleared\n +600  tasks wait\n`)
 		q, err := falldue.New(s.db, falldue.Config{})

@@ -168,6 +168,12 @@ func TestPolicyListOwn(t *testing.T) {
 		contains(t, s.run("policy", "list", "--own", "--json"), `^{"key":"[0-9a-f]{16}","policy":"delay 10m; attempts 4","queue":"images","kind":"report","lanes":1,"tasks":2}\n$`)
 		s.db.MustExec("delete from falldue_policies")
 		contains(t, s.run("policy", "list", "--own"), `^key .*\n[0-9a-f]{16} +images +report +1 +2 +cannot be read: policy [0-9a-f]{16} is not in the policies table\n$`)
+		shown := s.run("show", "1")
+		contains(t, shown, `\nit does not run until a worker can read its policy\n$`)
+		if strings.Contains(shown, "is due") {
+			t.Errorf("a task that no worker can run is due: %s", shown)
+		}
+		contains(t, s.run("ls", "1"), `unknown_policy`)
 		contains(t, s.run("policy", "list", "--own", "--json"), `"error":"policy [0-9a-f]{16} is not in the policies table","queue":"images"`)
 	})
 }

@@ -229,6 +229,10 @@ func (v view) printFuture(s screen) error {
 	if v.task.State != falldue.StateOpen && v.task.State != falldue.StateSnoozed {
 		return nil
 	}
+	if v.unreadable != nil && !ops.Running(v.task) {
+		_, err := io.WriteString(s, "\nit does not run until a worker can read its policy\n")
+		return err
+	}
 	if !v.known {
 		if ops.Running(v.task) || v.task.State == falldue.StateOpen && v.task.Attempts > 0 {
 			return nil // the line of the policy says why

@@ -35,6 +35,15 @@ func (r *CompiledPolicy) base() *CompiledPolicy {
 	return r
 }
 
+// LimitSetFor returns the subject of the override that sets another limit of attempts than the code, or
+// "" if the limit is the code's.
+func (r *CompiledPolicy) LimitSetFor() string {
+	if r.original == nil || r.original.Policy.MaxAttempts() != r.Policy.MaxAttempts() {
+		return r.SetFor
+	}
+	return ""
+}
+
 // DelayAfter returns the delay after a number of attempts.
 func (r *CompiledPolicy) DelayAfter(attempts int) time.Duration {
 	return store.Duration(r.Delay.Formula.Micros(int64(attempts)))

@@ -175,8 +175,8 @@ func (x ClaimResult) LimitText() string {
 	switch {
 	case x.Claim.MaxAttempts > 0:
 		return "the task's MaxAttempts"
-	case x.Policy.SetFor != "":
-		return "the policy that is set for " + x.Policy.SetFor
+	case x.Policy.LimitSetFor() != "":
+		return "the policy that is set for " + x.Policy.LimitSetFor()
 	case x.Claim.From.Policy != "":
 		return "the task's own policy"
 	}

@@ -1,0 +1,73 @@
+package ops_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// TestWhyNamesTheTimeOfASequencesHead: a task behind one that has failed names when that one is due.
+func TestWhyNamesTheTimeOfASequencesHead(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.ops(nil)
+		fail := func(context.Context, falldue.Task[json.RawMessage]) error { return errors.New("no") }
+		defer b.start(falldue.Config{}, handle(falldue.KindConfig{Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.InOrder()}}, fail, "event"))()
+		b.workers(i, "the worker", announced(1))
+		head := b.enqueue("event", falldue.EnqueueOptions{Key: "seven"})
+		b.tried(head)
+		w := b.why(i, b.enqueue("event", falldue.EnqueueOptions{Key: "seven"}))
+		c := onlyReason[ops.WhySequence](t, w)
+		if c.Next != head || !near(c.NextDue, w.Task.Now.Add(time.Hour)) || !strings.Contains(c.Describe(w.Task), ": that task is due in ") {
+			t.Errorf("%+v: %s", c, c.Describe(w.Task))
+		}
+		if err := b.queue.Pause(t.Context(), falldue.Subject{Kind: "event"}, falldue.PauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if c := conditionOf[ops.WhySequence](t, b.why(i, w.Task.ID)); !c.NextPaused {
+			t.Errorf("while it is paused: %+v", c)
+		}
+	})
+}
+
+// TestRampBelowTheNaturalRate: where more tasks fall due without a ramp than it allows, the steps and the
+// error name that reason.
+func TestRampBelowTheNaturalRate(t *testing.T) {
+	t.Parallel()
+	b := newBacklog(t, testdb.SQLite)
+	for minute := range 20 {
+		b.add("mail", 30, 1, time.Duration(minute)*time.Minute+30*time.Second)
+	}
+	p, err := b.ops(map[string]backoff.Policy{"mail": backoff.Constant(time.Hour)}).Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := p.Ramp("mail", backoff.Constant(time.Minute), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anyway := false
+	for _, s := range steps {
+		anyway = anyway || s.Anyway && s.Due > 10
+	}
+	if !anyway {
+		t.Errorf("no step names the natural rate: %+v", steps)
+	}
+	steps, err = p.Ramp("mail", backoff.Constant(time.Minute), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		if s.Anyway {
+			t.Errorf("with room: %+v", s)
+		}
+	}
+}
