@@ -1,12 +1,16 @@
 package dash
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/ops"
 )
 
 // User is who sends a request.
@@ -25,16 +29,20 @@ const (
 	// payloads.
 	ViewPayload Action = "view-payload"
 	Retry       Action = "retry"
+	Run         Action = "run"  // make a waiting task due
 	Edit        Action = "edit" // retry with other arguments
 	Cancel      Action = "cancel"
 	Delete      Action = "delete"
 	Pause       Action = "pause"      // pause and resume
 	SetPolicy   Action = "set-policy" // set and clear overrides of policies
 	Schedule    Action = "schedule"   // pause, resume, trigger and remove schedules
+	Enqueue     Action = "enqueue"    // enqueue a task
 )
 
 // Actions lists all actions that change something.
-func Actions() []Action { return []Action{Retry, Edit, Cancel, Delete, Pause, SetPolicy, Schedule} }
+func Actions() []Action {
+	return []Action{Retry, Run, Edit, Cancel, Delete, Pause, SetPolicy, Schedule, Enqueue}
+}
 
 // Target is what an action is about. Fields that are not known are zero: a page asks
 // without a target whether to show a button that has none yet.
@@ -72,12 +80,12 @@ func (in *request) allowed(a Action, t Target) bool {
 // Can reports whether to show the button of an action.
 func (in *request) Can(a string, t Target) bool { return in.allowed(Action(a), t) }
 
+// anonymous stands for a user without a name.
+const anonymous = "dashboard"
+
 // who is the name that is stored with a change.
 func (in *request) who() string {
-	if in.user.Name == "" {
-		return "dashboard"
-	}
-	return in.user.Name
+	return cmp.Or(in.user.Name, anonymous)
 }
 
 // note returns what is stored with a change.
@@ -168,4 +176,39 @@ func (h *Handler) record(ctx context.Context, e Entry) {
 	if h.options.Audit != nil {
 		h.options.Audit(ctx, e)
 	}
+	h.keep(ctx, e)
+}
+
+// keep stores a change for the page of changes. It does so even if the change failed.
+func (h *Handler) keep(ctx context.Context, e Entry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readLimit)
+	defer cancel()
+	d := ops.Deed{Note: falldue.Note{Who: cmp.Or(e.User.Name, anonymous), Why: e.Why}, Action: string(e.Action), Target: e.words(), Changed: e.Count}
+	if e.Err != nil {
+		d.Target += ", failed: " + e.Err.Error()
+	}
+	if err := h.ops.Record(ctx, d); err != nil {
+		h.options.Logger.Warn("falldue: dashboard cannot store an action in table audit", "action", d.Action, "error", err)
+	}
+}
+
+// words describe what a change was about.
+func (e Entry) words() string {
+	var list []string
+	switch t := e.Target; {
+	case t.ID != 0 && t.Kind != "":
+		list = append(list, fmt.Sprintf("task %d of kind %s", t.ID, t.Kind))
+	case t.ID != 0:
+		list = append(list, fmt.Sprintf("task %d", t.ID))
+	case t.Bulk:
+		list = append(list, "all tasks with")
+	case t.Name == "" && t.Kind != "":
+		list = append(list, "kind "+t.Kind)
+	}
+	for _, text := range []string{e.Target.Name, e.Detail} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, " ")
 }

@@ -48,6 +48,14 @@ func retryTask(in *request) (done, error) {
 	return d, in.h.queue.Retry(in.r.Context(), t.ID, falldue.RetryOptions{State: t.State, Fence: in.fence()})
 }
 
+func runTask(in *request) (done, error) {
+	t, d, err := in.aboutTask(Run, "run")
+	if err != nil {
+		return d, err
+	}
+	return d, in.h.ops.RunNow(in.r.Context(), t.ID)
+}
+
 func editTask(in *request) (done, error) {
 	t, d, err := in.aboutTask(Edit, "edited")
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // bulkActions are the changes of many tasks.
-var bulkActions = map[string]Action{"retry": Retry, "cancel": Cancel, "delete": Delete}
+var bulkActions = map[string]Action{"retry": Retry, "run": Run, "cancel": Cancel, "delete": Delete}
 
 // bulkView is a change of many tasks before it is made.
 type bulkView struct {
@@ -57,7 +57,7 @@ func (in *request) readBulk(do string, get func(string) string) (f ops.Filter, v
 	v.Target = Target{Queue: v.Fields["queue"], Kind: v.Fields["kind"], Bulk: true}
 	action, known := bulkActions[do]
 	if !known {
-		return f, v, mistake("do must be retry, cancel or delete")
+		return f, v, mistake("do must be retry, run, cancel or delete")
 	}
 	if err := in.need(action, v.Target); err != nil {
 		return f, v, err
@@ -76,6 +76,8 @@ func (h *Handler) many(do string) func(context.Context, ops.Filter, ops.BulkOpti
 	switch do {
 	case "retry":
 		return h.ops.RetryMany
+	case "run":
+		return h.ops.RunNowMany
 	case "cancel":
 		return h.ops.CancelMany
 	}
@@ -94,6 +96,9 @@ func bulkPage(in *request) (page, error) {
 	}
 	if v.Do == "retry" && f.State == "" && f.Phase == "" {
 		f.State = falldue.StateDead
+	}
+	if v.Do == "run" && f.State == "" && f.Phase == "" {
+		f.State = falldue.StateOpen
 	}
 	sample, err := in.h.ops.Tasks(ctx, f, ops.ListOptions{Limit: 3, Newest: true})
 	v.Sample, v.Trouble = sample.Tasks, troubleOf(err)
@@ -119,7 +124,7 @@ func bulkPost(a Action) func(*request) (done, error) {
 		if a == Delete && in.r.PostFormValue("expected") == "" {
 			return d, mistake("Type the number of tasks to delete. Nothing was changed.")
 		}
-		if text := strings.TrimSpace(in.r.PostFormValue("rate")); text != "" && a == Retry {
+		if text := strings.TrimSpace(in.r.PostFormValue("rate")); text != "" && (a == Retry || a == Run) {
 			if o.Spread.Rate, err = strconv.ParseFloat(text, 64); err != nil || o.Spread.Rate <= 0 {
 				return d, mistake("The rate " + strconv.Quote(text) + " is not a number above 0.")
 			}

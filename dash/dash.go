@@ -191,10 +191,10 @@ var (
 func init() { // since the functions refer to the tables
 	pages = map[string]func(*request) (page, error){
 		"": overviewPage, "tasks": tasksPage, "task": taskPage, "failures": failuresPage, "workers": workersPage, "policies": policiesPage,
-		"queues": queuesPage, "policy": policyPage, "schedules": schedulesPage, "doctor": doctorPage, "bulk": bulkPage, "job": jobPage,
+		"queues": queuesPage, "policy": policyPage, "schedules": schedulesPage, "doctor": doctorPage, "bulk": bulkPage, "job": jobPage, "changes": changesPage, "new": enqueuePage,
 	}
 	posts = map[string]post{
-		"retry": {Retry, retryTask}, "cancel": {Cancel, cancelTask}, "delete": {Delete, deleteTask}, "edit": {Edit, editTask},
+		"retry": {Retry, retryTask}, "run": {Run, runTask}, "bulk-run": {Run, bulkPost(Run)}, "enqueue": {Enqueue, enqueueTask}, "cancel": {Cancel, cancelTask}, "delete": {Delete, deleteTask}, "edit": {Edit, editTask},
 		"pause": {Pause, pauseSubject}, "resume": {Pause, resumeSubject}, "set-policy": {SetPolicy, setPolicy}, "clear-policy": {SetPolicy, clearPolicy},
 		"schedule": {Schedule, changeSchedule}, "bulk-retry": {Retry, bulkPost(Retry)}, "bulk-cancel": {Cancel, bulkPost(Cancel)}, "bulk-delete": {Delete, bulkPost(Delete)},
 		"stop": {"", stopJob},

@@ -22,6 +22,8 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dash"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
@@ -149,7 +151,7 @@ func (s *site) paths() []string {
 		"", "tasks", "tasks?kind=webhook&phase=backing_off", "tasks?match=note&order=oldest", fmt.Sprintf("task?id=%d", s.dead), fmt.Sprintf("task?id=%d", s.waits),
 		"failures", "failures?kind=webhook", "queues", "workers", "policies", "policy?subject=kind:webhook&form=slow&factor=4&weigh=1",
 		"policy?subject=kind:webhook&form=hold&weigh=1", "policy?subject=kind:webhook&form=ramp&weigh=1", "policy?kind=webhook&override=5m%3B+jitter+1m", "schedules", "doctor",
-		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=delete&kind=webhook&match=note",
+		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
 	}
 }
 
@@ -162,7 +164,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		empty := newSite(t, engine, dash.Options{Allow: everything})
-		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor"} {
+		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "new"} {
 			empty.see(path, "<h1", "</html>")
 		}
 		empty.see("", "No worker is running, and nothing waits for one.")
@@ -222,7 +224,7 @@ func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.SQLite, dash.Options{}).fill()
 	for _, path := range s.paths() {
-		if strings.HasPrefix(path, "bulk") {
+		if strings.HasPrefix(path, "bulk") || strings.HasPrefix(path, "new") {
 			if code, _ := s.get(path); code != http.StatusForbidden {
 				t.Errorf("GET %s: status %d", path, code)
 			}
@@ -246,7 +248,7 @@ func (s *site) changes() map[string]url.Values {
 	edit := id(s.dead)
 	edit.Set("args", `{"a": 1}`)
 	return map[string]url.Values{
-		"retry": id(s.dead), "edit": edit, "cancel": id(s.waits), "delete": id(s.waits),
+		"retry": id(s.dead), "run": id(s.waits), "bulk-run": {"kind": {"webhook"}}, "enqueue": {"kind": {"webhook"}, "args": {`{"a": 1}`}, "why": {"a test"}}, "edit": edit, "cancel": id(s.waits), "delete": id(s.waits),
 		"pause": {"subject": {"kind:webhook"}}, "resume": {"subject": {"kind:other"}},
 		"set-policy": {"subject": {"kind:webhook"}, "override": {"3h"}, "why": {"a test"}, "sure": {"1"}}, "clear-policy": {"subject": {"kind:webhook"}, "sure": {"1"}},
 		"schedule": {"name": {"nightly"}, "do": {"resume"}}, "bulk-retry": {"kind": {"webhook"}, "state": {"dead"}}, "bulk-cancel": {"kind": {"webhook"}},
@@ -280,7 +282,7 @@ func (s *site) unchanged() {
 func TestEachRouteAsEachUser(t *testing.T) {
 	t.Parallel()
 	needs := map[string]dash.Action{
-		"retry": dash.Retry, "edit": dash.Edit, "cancel": dash.Cancel, "delete": dash.Delete, "pause": dash.Pause, "resume": dash.Pause, "set-policy": dash.SetPolicy,
+		"retry": dash.Retry, "run": dash.Run, "bulk-run": dash.Run, "enqueue": dash.Enqueue, "edit": dash.Edit, "cancel": dash.Cancel, "delete": dash.Delete, "pause": dash.Pause, "resume": dash.Pause, "set-policy": dash.SetPolicy,
 		"clear-policy": dash.SetPolicy, "schedule": dash.Schedule, "bulk-retry": dash.Retry, "bulk-cancel": dash.Cancel, "bulk-delete": dash.Delete, "stop": dash.Retry,
 	}
 	routes := dash.Routes()
@@ -309,11 +311,50 @@ func TestEachRouteAsEachUser(t *testing.T) {
 				t.Errorf("POST %s, allowed %v: status %d:\n%s", path, has, w.Code, w.Body)
 			case has:
 				s.see(w.Header().Get("Location"))
+				s.recorded(action)
 			case path != "stop":
 				s.unchanged()
 			}
 		}
 	}
+}
+
+// recorded fails the test unless an action is on the page of changes. Those of many tasks are there when they end.
+func (s *site) recorded(a dash.Action) {
+	s.t.Helper()
+	if err := s.h.Close(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	list, err := ops.New(s.queue).Audit(s.t.Context(), 10)
+	if err != nil || len(list) == 0 || list[0].Action != string(a) || list[0].Who != "dashboard" || list[0].Target == "" || time.Since(list[0].At).Abs() > time.Hour {
+		s.t.Errorf("after %s the last deeds are %+v, error %v", a, list, err)
+		return
+	}
+	s.see("changes", list[0].Action, list[0].Target)
+}
+
+// TestHistoryIsDrawn: of the last hour, by outcome, with what was measured; and nothing without a history.
+func TestHistoryIsDrawn(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := newSite(t, engine, dash.Options{}).fill()
+		if text := s.see(""); strings.Contains(text, "The last hour") {
+			t.Errorf("without a history the first page has a chart:\n%s", text)
+		}
+		table := hooks.Of[interface{ Store() *store.Store }](s.queue).Store()
+		for back, done := range map[time.Duration]int64{2 * time.Minute: 1234, 30 * time.Minute: 99, 5 * time.Hour: 777} {
+			sums := store.Sums{Queue: falldue.DefaultQueue, Kind: "webhook", Started: done + 5, Done: done, Failed: 3, Dead: 2, Waiting: store.NotNull[int64](4321), OldestDue: store.NotNull((7 * time.Minute).Microseconds())}
+			if err := table.AddMinutes(t.Context(), []store.Sums{sums}, back); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dash.Expire(s.h)
+		text := s.see("", "The last hour", "Runs per minute, by outcome", "How long the oldest due task has waited", ">1,234<", ">99<", ">7 min<", "~4,321")
+		if strings.Contains(text, ">777<") {
+			t.Error("the last hour has what was five hours ago")
+		}
+		s.see("queues", "<svg class=\"spark\"")
+	})
 }
 
 // TestOtherSitesChangeNothing: a browser that another site leads to a route is refused, and so is

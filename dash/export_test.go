@@ -13,7 +13,7 @@ func Routes() []string { return sorted(posts) }
 func Expire(h *Handler) {
 	h.changedNow()
 	r := &h.reads
-	for _, c := range []interface{ forget() }{r.pulse, r.overdue, r.counts, r.failures, r.schedules} {
+	for _, c := range []interface{ forget() }{r.pulse, r.overdue, r.counts, r.failures, r.schedules, r.minutes, r.audit} {
 		c.forget()
 	}
 }

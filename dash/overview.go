@@ -2,12 +2,10 @@ package dash
 
 import (
 	"context"
-	"html/template"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -18,6 +16,7 @@ type overview struct {
 	Pulse    reading[ops.Pulse]
 	Failures reading[ops.Failures]
 	Counts   reading[[]ops.Count]
+	Minutes  reading[[]ops.Span]
 	Queues   []queueRow
 	// Waiting, Dead and Done are estimated numbers of tasks.
 	Waiting, Dead, Done int64
@@ -52,9 +51,10 @@ func (h *Handler) readOverview(ctx context.Context, errors bool) (o overview) {
 		func() { late = h.reads.overdue.get(ctx) },
 		func() { o.Failures = h.reads.failures.get(ctx) },
 		func() { o.Counts = h.reads.counts.get(ctx) },
+		func() { o.Minutes = h.reads.minutes.get(ctx) },
 		func() { s.Schedules = h.reads.schedules.get(ctx).Value },
 	)
-	for _, err := range []error{o.Pulse.Err, late.Err, o.Failures.Err, o.Counts.Err} {
+	for _, err := range []error{o.Pulse.Err, late.Err, o.Failures.Err, o.Counts.Err, o.Minutes.Err} {
 		t := troubleOf(err)
 		if t != nil && !slices.ContainsFunc(o.Trouble, func(other *trouble) bool { return other.Text == t.Text }) {
 			o.Trouble = append(o.Trouble, t)
@@ -92,7 +92,7 @@ func overviewPage(in *request) (page, error) {
 	return page{Title: "Overview", Live: true, Regions: []region{
 		{ID: "verdict", Template: "verdict", Data: o},
 		{ID: "numbers", Template: "numbers", Data: o},
-		{ID: "rates", Template: "rates", Data: rateChart(in.h.reads.samples.all())},
+		{ID: "rates", Template: "rates", Data: throughputOf(o.Minutes, o.Pulse.Value, in.h.now(o.Pulse))},
 		{ID: "queues", Template: "queue-table", Data: o},
 		{ID: "failures", Template: "failures-short", Data: o},
 		{ID: "force", Template: "in-force", Data: inForce{Pulse: o.Pulse.Value, Now: o.Now, Age: o.Pulse.Age}},
@@ -104,53 +104,4 @@ type inForce struct {
 	ops.Pulse
 	Now time.Time
 	Age time.Duration
-}
-
-// rates is the throughput since a page was opened.
-type rates struct {
-	Charts  []template.HTML
-	Since   time.Time
-	Now     time.Time
-	Samples []sampleRow
-}
-
-type sampleRow struct {
-	At           time.Time
-	Done, Failed float64
-	Oldest       time.Duration
-}
-
-// gapAfter is the time without a sample after which the line of a chart is interrupted.
-const gapAfter = time.Minute
-
-// rateChart draws the samples of the last hour.
-func rateChart(list []sample) (r rates) {
-	done, failed, oldest := chart.Series{Name: "done", Step: 0}, chart.Series{Name: "failed", Color: chart.Series3}, chart.Series{Name: "oldest", Color: chart.Series2, Filled: true}
-	last := time.Time{}
-	for _, s := range list {
-		x := float64(s.at.UnixMilli()) / 1000
-		oldest.Points = append(oldest.Points, chart.Point{X: x, Y: s.oldest.Seconds()})
-		if !s.known {
-			continue
-		}
-		done.Points = append(done.Points, chart.Point{X: x, Y: s.done})
-		failed.Points = append(failed.Points, chart.Point{X: x, Y: s.failed})
-		if s.at.Sub(last) >= gapAfter {
-			last = s.at
-			r.Samples = append(r.Samples, sampleRow{s.at, s.done, s.failed, s.oldest})
-		}
-	}
-	if len(done.Points) < 3 {
-		return rates{}
-	}
-	r.Since, r.Now = list[0].at, list[len(list)-1].at
-	slices.Reverse(r.Samples)
-	axis := chart.Axis{Unit: chart.Clock, From: float64(r.Since.Unix()), To: float64(r.Now.Unix())}
-	for _, plot := range []chart.Plot{
-		{Title: "Attempts per second", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: []chart.Series{done, failed}, Height: 110},
-		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 110},
-	} {
-		r.Charts = append(r.Charts, svg(chart.Figure{Panels: []chart.Panel{plot}}))
-	}
-	return r
 }

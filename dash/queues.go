@@ -2,6 +2,7 @@ package dash
 
 import (
 	"cmp"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type queueRow struct {
 	Pause         *ops.Pause
 	Limits        []string
 	Kinds         []kindRow
+	Spark         template.HTML
 }
 
 // kindRow is a kind in a queue.
@@ -107,7 +109,7 @@ type queuesView struct {
 
 func queuesPage(in *request) (page, error) {
 	ctx := in.r.Context()
-	p, counts, all := in.h.reads.pulse.get(ctx), in.h.reads.counts.get(ctx), in.h.reads.queues.get(ctx)
+	p, counts, all, minutes := in.h.reads.pulse.get(ctx), in.h.reads.counts.get(ctx), in.h.reads.queues.get(ctx), in.h.reads.minutes.get(ctx)
 	pulse := p.Value
 	for i, q := range pulse.Queues {
 		for _, other := range all.Value {
@@ -118,6 +120,9 @@ func queuesPage(in *request) (page, error) {
 		}
 	}
 	v := queuesView{Rows: queueRows(pulse, counts.Value), Now: pulse.At, Age: p.Age, Counted: counts.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err))}
+	for i := range v.Rows {
+		v.Rows[i].Spark = spark(minutes.Value, v.Rows[i].Name, in.h.now(p))
+	}
 	return page{Title: "Queues", Nav: "queues", Live: true, Regions: []region{{ID: "queues", Template: "queues", Data: v}}}, nil
 }
 

@@ -67,6 +67,7 @@ var messages = map[string]string{
 	"paused": "Paused. Workers apply that within two seconds.", "resumed": "Resumed. Workers apply that within two seconds.",
 	"set": "The policy is set. Workers apply it within two seconds.", "cleared": "The policy of the code is in effect again within two seconds.",
 	"schedule": "The schedule is changed. Processes notice it within five seconds.", "triggered": "The schedule's task is enqueued.",
+	"run": "The task is due now.", "enqueued": "The task is enqueued.",
 	"stopped": "Stopping after the current batch.",
 }
 

@@ -167,6 +167,11 @@ func (v taskPageView) Finished() bool { return finished(v.Task.State) }
 // Running reports whether a worker runs the task.
 func (v taskPageView) Running() bool { return ops.Running(v.Task) }
 
+// Waits reports whether the task waits and could run.
+func (v taskPageView) Waits() bool {
+	return (v.Task.State == falldue.StateOpen || v.Task.State == falldue.StateSnoozed) && !v.Running()
+}
+
 // Limit is the number of attempts that the task has in all, or 0.
 func (v taskPageView) Limit() int {
 	if v.Task.MaxAttempts > 0 {
