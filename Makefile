@@ -118,6 +118,11 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 through PgBouncer; docs/guarantees.md
 	go -C faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)') $(if $(POOLER),-pooler)
 
+.PHONY: model
+model: ## check the models of the protocol (model/) with spin, which it installs on Debian as root
+	@command -v spin >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends spin >/dev/null; }
+	model/check
+
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
 	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./sealed ./sqlgen ./tasktest'
