@@ -78,7 +78,7 @@ func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error
 		return err
 	}
 	if o.State != "" && !slices.Contains(finalStates, o.State) {
-		return invalid("State %.100q of RetryOptions; allowed are %q", o.State, finalStates)
+		return invalid("State %.100q of RetryOptions: must be one of %q", o.State, finalStates)
 	}
 	p := store.ActParams{Action: store.ActRetry, IDs: []int64{id}, State: string(o.State), Fence: o.Fence, Wait: true}
 	if o.Args != nil {

@@ -61,7 +61,7 @@ func encode(c Codec, p Place, data []byte) (string, error) {
 		return "", invalid("what the codec returned, which is no JSON: %.40q", stored)
 	}
 	if len(stored) > maxStored {
-		return "", invalid("what the codec returned, which has %d bytes; allowed are %d", len(stored), maxStored)
+		return "", invalid("what the codec returned, which has %d bytes: must have up to %d", len(stored), maxStored)
 	}
 	if err := storable.Check(stored); err != nil {
 		return "", invalid("what the codec returned: %w", err)
@@ -89,7 +89,7 @@ func decode(c Codec, p Place, stored []byte) ([]byte, error) {
 func toStore(what string, v any, most int) ([]byte, error) {
 	data, err := storable.JSON(v)
 	if err == nil && len(data) > most {
-		err = fmt.Errorf("%d bytes; allowed are %d (Config.MaxPayload)", len(data), most)
+		err = fmt.Errorf("%d bytes: must be up to %d (Config.MaxPayload)", len(data), most)
 	}
 	if err != nil {
 		return nil, invalid("%s: %w", what, err)

@@ -9,13 +9,13 @@ import (
 	"maps"
 	"math"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -201,7 +201,7 @@ func (c Config) validate(s dialect.Server) error {
 			return err
 		}
 		if n := queue.Concurrency; n < 1 || n > 100_000 {
-			return invalid("Concurrency %d of queue %q; allowed are 1 to 100,000", n, name)
+			return invalid("Concurrency %d of queue %q: must be 1 to 100,000", n, name)
 		}
 		if err := validLimits("queue", name, queue.Limits); err != nil {
 			return err
@@ -210,11 +210,11 @@ func (c Config) validate(s dialect.Server) error {
 			return invalid("limit InOrder() on queue %q: only kinds have an order", name)
 		}
 		if n := queue.MaxPrefetch; n > run.MaxPrefetch {
-			return invalid("MaxPrefetch %d of queue %q; allowed are up to 1,000, and negative values for none", n, name)
+			return invalid("MaxPrefetch %d of queue %q: must be up to 1,000, or negative for none", n, name)
 		}
 	}
 	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 27 {
-		return invalid("worker name %q; allowed are 27 printable ASCII characters", c.Name)
+		return invalid("worker name %q: must be up to 27 printable ASCII characters", c.Name)
 	}
 	for _, r := range []struct {
 		name     string
@@ -225,7 +225,7 @@ func (c Config) validate(s dialect.Server) error {
 		{"Lease", c.Lease, time.Second, 24 * time.Hour},
 	} {
 		if r.value < r.min || r.value > r.max {
-			return invalid("%s %v; allowed are %v to %v", r.name, r.value, r.min, r.max)
+			return invalid("%s %v: must be %v to %v", r.name, r.value, r.min, r.max)
 		}
 	}
 	if err := validRetentions("Config", c.DoneRetention, c.DeadRetention, c.CancelledRetention); err != nil {
@@ -238,7 +238,7 @@ func (c Config) validate(s dialect.Server) error {
 		return err
 	}
 	if c.MaxPayload < 2 || c.MaxPayload > 64<<20 {
-		return invalid("MaxPayload %d; allowed are 2 bytes to 64 MiB", c.MaxPayload)
+		return invalid("MaxPayload %d: must be 2 bytes to 64 MiB", c.MaxPayload)
 	}
 	return nil
 }
@@ -259,13 +259,10 @@ func printable(r rune) rune {
 	return r
 }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
-
-// validName checks the name of a kind or a queue. It allows only names that the
-// index of every engine can hold and compares in the same way.
+// validName checks the name of a kind or a queue.
 func validName(what, name string) error {
-	if !namePattern.MatchString(name) {
-		return invalid("%s %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", what, name)
+	if err := storable.CheckName(what, name); err != nil {
+		return invalid("%w", err)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func throughMiddleware(ctx context.Context, tx Tx, fn EnqueueFunc, n int, params
 	}
 	receipts, err := fn(ctx, tx, tasks)
 	if err == nil && len(receipts) != n {
-		err = invalid("%d receipts that middleware returned for %d tasks; allowed is one for each", len(receipts), n)
+		err = invalid("%d receipts from middleware for %d tasks: must be one for each", len(receipts), n)
 	}
 	return receipts, err
 }
@@ -241,7 +241,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		return e, err
 	}
 	if o.MaxAttempts < 0 || o.MaxAttempts > 1<<31-1 {
-		return e, invalid("MaxAttempts %d; allowed are 1 to 2,147,483,647, and 0 for the limit of the policy", o.MaxAttempts)
+		return e, invalid("MaxAttempts %d: must be 1 to 2,147,483,647, or 0 for the limit of the policy", o.MaxAttempts)
 	}
 	if !o.Policy.IsZero() {
 		if err := o.Policy.Err(); err != nil {
@@ -250,14 +250,14 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		e.Policy = o.Policy.Key()
 	}
 	if o.Delay < 0 || o.Delay > maxDelay {
-		return e, invalid("Delay %v; allowed are 0 to %s", o.Delay, longestDelay)
+		return e, invalid("Delay %v: must be 0 to %s", o.Delay, longestDelay)
 	}
 	if !o.RunAt.IsZero() {
 		if o.Delay != 0 {
-			return e, invalid("both Delay and RunAt are set; allowed is one of them")
+			return e, invalid("both Delay and RunAt are set: set only one")
 		}
 		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
-			return e, invalid("RunAt %v; allowed are the years 1970 to 9000", o.RunAt)
+			return e, invalid("RunAt %v: must be in the years 1970 to 9000", o.RunAt)
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}

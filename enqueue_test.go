@@ -30,14 +30,14 @@ func TestTransactionsThatCannotQueryAreRefused(t *testing.T) {
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 	for want, tx := range map[string]falldue.Tx{
-		"the transaction is nil":                                   nil,
-		"a transaction of type falldue_test.execOnly; allowed are": execOnly{},
-		"*sql.DB is a pool":                                        db.DB,
-		"*sqlx.DB is a pool":                                       db,
+		"the transaction is nil":                               nil,
+		"a transaction of type falldue_test.execOnly: must be": execOnly{},
+		"*sql.DB is a pool":                                    db.DB,
+		"*sqlx.DB is a pool":                                   db,
 	} {
 		_, one := kind.EnqueueTx(t.Context(), q, tx, 1)
 		_, many := q.EnqueueManyTx(t.Context(), tx, kind.Params(1))
-		_, list := listed(ops.New(q).TasksTx(t.Context(), tx, ops.Filter{}, ops.ListOptions{}))
+		_, list := listed(ops.New(q).TasksTx(t.Context(), tx, ops.Filter{}))
 		for _, err := range []error{one, many, list} {
 			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
 				t.Errorf("got error %v, want %s", err, want)
@@ -65,7 +65,7 @@ func TestReservedNamesOfMetadataAreRefused(t *testing.T) {
 		_, inFlow := flow.Chain(k.Params(1, with), k.Params(2, with)).Enqueue(t.Context(), q)
 		_, scheduled := periodic.New(q, periodic.Schedule{Name: "s", Spec: "@daily", Task: k.Params(1, with)})
 		for what, err := range map[string]error{"Enqueue": one, "EnqueueMany": many, "a flow": inFlow, "a schedule": scheduled} {
-			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), `metadata "`+name+`"; allowed are names that do not begin with "falldue."`) {
+			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), `metadata "`+name+`": the name must not begin with "falldue."`) {
 				t.Errorf("%s with metadata %s: error %v", what, name, err)
 			}
 		}
@@ -76,7 +76,7 @@ func TestReservedNamesOfMetadataAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
+	list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}))
 	if err != nil || len(list) != len(ids) {
 		t.Errorf("%d tasks are stored, want %d (error %v)", len(list), len(ids), err)
 	}

@@ -65,7 +65,7 @@ func ExampleKind_EnqueueTx() {
 		fmt.Printf("order %d stored: %t\n", number, order(number) == nil)
 	}
 
-	page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -121,7 +121,7 @@ func ExampleKind_EnqueueManyTx() {
 		log.Panic(err)
 	}
 
-	page, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -65,7 +65,7 @@ func ExampleRate() {
 	if err := q.Run(ctx); err != nil {
 		log.Panic(err)
 	}
-	page, err := ops.New(q).Tasks(context.Background(), ops.Filter{Kind: "mail"}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(context.Background(), ops.Filter{Kind: "mail"})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -123,7 +123,7 @@ func ExampleQueueConfig() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	handler := func(ctx context.Context, _ falldue.Task[string]) error {
-		page, err := ops.New(q).Tasks(ctx, ops.Filter{Queue: "images", Phase: falldue.PhaseLimited}, ops.ListOptions{})
+		page, err := ops.New(q).Tasks(ctx, ops.Filter{Queue: "images", Phase: falldue.PhaseLimited})
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func ExampleInOrder() {
 		log.Panic(err)
 	}
 	run()
-	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: "event.send"}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: "event.send"})
 	if err != nil {
 		log.Panic(err)
 	}

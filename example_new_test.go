@@ -30,7 +30,7 @@ func ExampleNew() {
 	fmt.Println(errors.Is(err, falldue.ErrInvalid), err)
 	// Output:
 	// sqlite
-	// true falldue: invalid: Lease 1ms; allowed are 1s to 24h0m0s
+	// true falldue: invalid: Lease 1ms: must be 1s to 24h0m0s
 }
 
 // A worker needs a pool of some connections, which stay open.

@@ -34,7 +34,7 @@ func ExampleQueue_Run() {
 	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	waiting, err := ops.New(q).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
+	waiting, err := ops.New(q).Tasks(ctx, ops.Filter{})
 	if err != nil {
 		log.Panic(err)
 	}

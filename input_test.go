@@ -128,7 +128,7 @@ func (s *scene) checkNames(t *testing.T, kind, queue string) {
 	receipt, err := falldue.NewKind[string](kind, falldue.KindConfig{Queue: queue}).Enqueue(ctx, s.q, "x")
 	if !want {
 		refused(t, err)
-		if !strings.Contains(err.Error(), "; allowed are ") {
+		if !strings.Contains(err.Error(), ": must be ") {
 			t.Fatalf("the error %q does not say what is allowed", err)
 		}
 		s.unharmed(t, 0)
@@ -282,7 +282,7 @@ func (s *scene) populate(tb testing.TB) []falldue.TaskInfo {
 			tb.Fatal(err)
 		}
 	}
-	all, err := listed(ops.New(s.q).Tasks(tb.Context(), ops.Filter{}, ops.ListOptions{}))
+	all, err := listed(ops.New(s.q).Tasks(tb.Context(), ops.Filter{}))
 	if err != nil || len(all) != 9 {
 		tb.Fatalf("%d tasks (error %v), want 9", len(all), err)
 	}
@@ -300,7 +300,7 @@ func (s *scene) checkTables(t *testing.T, prefix, schema string) {
 	q, err := falldue.New(s.db, falldue.Config{Prefix: prefix, Schema: schema})
 	if err != nil {
 		refused(t, err)
-		if !strings.Contains(err.Error(), "allowed") && !strings.Contains(err.Error(), "only PostgreSQL") {
+		if !strings.Contains(err.Error(), ": must ") && !strings.Contains(err.Error(), "only PostgreSQL") {
 			t.Fatalf("the error %q does not say what is allowed", err)
 		}
 		s.unharmed(t, 0)

@@ -123,11 +123,11 @@ func (s internals) EnqueueFlow(ctx context.Context, tx Tx, params []EnqueueParam
 
 func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n int, flow store.Flow) ([]Receipt, error) {
 	if len(tasks) != n {
-		return nil, invalid("%d tasks that middleware made of %d of a flow; allowed is one for each", len(tasks), n)
+		return nil, invalid("%d tasks from middleware for %d tasks of a flow: must be one for each", len(tasks), n)
 	}
 	for i, t := range tasks {
 		if t.put != nil && t.place != i {
-			return nil, invalid("task %d of a flow, %s, which middleware made task %d; allowed is their order", t.place, t.Kind(), i)
+			return nil, invalid("task %d of a flow, %s, is task %d after middleware: the order must stay", t.place, t.Kind(), i)
 		}
 	}
 	members := map[int]bool{}
@@ -150,7 +150,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	}
 	for i := range tasks {
 		if tasks[i].opts.Unique.isSet() {
-			return nil, invalid("task %d, %s, has Unique; allowed is none in a flow, since what exists runs after nothing", i, tasks[i].Kind())
+			return nil, invalid("task %d, %s, has Unique: must not be set in a flow, since an existing task runs after no other task", i, tasks[i].Kind())
 		}
 	}
 	p.flow = &flow
@@ -173,7 +173,7 @@ func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error
 		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
 	}
 	if p.opts.Delay != 0 {
-		return e, "", invalid("Delay %v is set; allowed is none, the tick says when", p.opts.Delay)
+		return e, "", invalid("Delay %v is set: must be 0, since the tick sets the time", p.opts.Delay)
 	}
 	if err := p.opts.schedulable(); err != nil {
 		return e, "", err
@@ -193,11 +193,11 @@ func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error
 func (o *EnqueueOptions) schedulable() error {
 	switch {
 	case !o.Policy.IsZero():
-		return invalid("Policy is set; a schedule's task has its kind's policy")
+		return invalid("Policy is set: must not be set for a schedule, whose tasks have their kind's policy")
 	case o.Unique.isSet():
-		return invalid("Unique is set; allowed is none")
+		return invalid("Unique is set: must not be set for a schedule")
 	case !o.RunAt.IsZero():
-		return invalid("RunAt %v is set; allowed is none, the tick says when", o.RunAt)
+		return invalid("RunAt %v is set: must be zero, since the tick sets the time", o.RunAt)
 	}
 	return nil
 }
@@ -261,8 +261,14 @@ func (s internals) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]st
 	return list, nil
 }
 
-// StoredNote returns a note as it is stored.
-func (s internals) StoredNote(n Note) (Note, error) { return n.stored() }
+// StoredNote returns the note that was passed to a call, as it is stored.
+func (s internals) StoredNote(notes []Note) (Note, error) {
+	n, err := oneOf(notes)
+	if err != nil {
+		return n, err
+	}
+	return n.stored()
+}
 
 // AddTicker adds a function that enqueues the periodic tasks that are due, and returns how long it
 // is until the next one is, or a negative duration. Package tasktest calls it.

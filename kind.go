@@ -97,7 +97,7 @@ func validKind(name string, cfg KindConfig) error {
 		return fmt.Errorf("kind %s: %w", name, err)
 	}
 	if cfg.Timeout < 0 {
-		return invalid("timeout %v of kind %s; allowed are 0 and more", cfg.Timeout, name)
+		return invalid("timeout %v of kind %s: must be 0 or more", cfg.Timeout, name)
 	}
 	if cfg.ImmediateLostRetries < 0 {
 		return invalid("ImmediateLostRetries %d of kind %q: must be 0 or more", cfg.ImmediateLostRetries, name)
@@ -130,7 +130,7 @@ func (k Kind[A]) made() kind {
 
 func validPriority(p int) error {
 	if p < -32768 || p > 32767 {
-		return invalid("priority %d; allowed are -32,768 to 32,767", p)
+		return invalid("priority %d: must be -32,768 to 32,767", p)
 	}
 	return nil
 }

@@ -6,10 +6,10 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/options"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -79,13 +79,10 @@ func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
 }
 
 // oneOf returns the options that were passed to a call, which takes one at most.
-func oneOf[O any](opts []O) (o O, err error) {
-	switch len(opts) {
-	case 0:
-	case 1:
-		o = opts[0]
-	default:
-		err = invalid("%d %s; pass one at most", len(opts), strings.TrimPrefix(fmt.Sprintf("%T", o), "falldue."))
+func oneOf[O any](list []O) (O, error) {
+	o, err := options.One(list)
+	if err != nil {
+		err = invalid("%w", err)
 	}
 	return o, err
 }
@@ -123,7 +120,7 @@ const maxMetadata = 10 << 10
 func storedMetadata(metadata map[string]string, marks []string) (stored sql.Null[string], err error) {
 	for name := range metadata {
 		if prefix, reserved := store.ReservedMetadata(name); reserved {
-			return stored, invalid("metadata %.100q; allowed are names that do not begin with %q", name, prefix)
+			return stored, invalid("metadata %.100q: the name must not begin with %q", name, prefix)
 		}
 	}
 	if metadata = store.Marked(metadata, marks); len(metadata) == 0 {
@@ -131,7 +128,7 @@ func storedMetadata(metadata map[string]string, marks []string) (stored sql.Null
 	}
 	text, err := storable.JSON(metadata)
 	if err == nil && len(text) > maxMetadata {
-		err = fmt.Errorf("%d bytes as JSON; allowed are %d", len(text), maxMetadata)
+		err = fmt.Errorf("%d bytes as JSON: must be up to %d", len(text), maxMetadata)
 	}
 	if err != nil {
 		return stored, invalid("metadata: %w", err)

@@ -19,26 +19,30 @@ type Note struct {
 
 // PauseOptions say more about a pause.
 type PauseOptions struct {
-	// Until is when the pause ends by itself, by the database's clock, which must be later
-	// than now. The zero time is never.
+	// Until is when the pause ends by itself, by the database's clock. It must be later than
+	// now. Defaults to the zero time: never.
 	Until time.Time
 	// Note is stored with the pause.
 	Note
 }
 
-// Pause makes all workers leave the tasks of a subject alone until it is resumed. They
-// see the pause within two seconds. From then on no task of the subject starts: workers
-// neither claim them nor start those that they have claimed, which they release.
-// Handlers that run go on. The pause is stored in the database, and holds for workers
-// that start later. A second Pause of the same subject replaces the first. New tasks can
-// be enqueued meanwhile.
+// Pause makes all workers leave the tasks of a subject alone until it is resumed. Workers read
+// the pause within two seconds. From then on no task of the subject starts: workers neither claim
+// such tasks nor start those that they have claimed, which they release. Handlers that run go on.
+// The pause is stored in the database, and is in effect for workers that start later. A second
+// Pause of the same subject replaces the first. New tasks can be enqueued in the meantime.
 //
-// A paused task waits on as if no worker ran: time counts for its policy, and what falls
+// A paused task waits on as if no worker ran: time counts for its policy, and a task that falls
 // due starts when the subject is resumed.
 //
-// The error wraps [ErrInvalid] for a subject without a field or with an invalid name, for
-// an end that is over, and for texts that are too long. A pause that holds goes on then.
-func (q *Queue) Pause(ctx context.Context, s Subject, o PauseOptions) error {
+// Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an
+// invalid name, for an end in the past, and for texts that are too long. A pause that is in effect
+// goes on then.
+func (q *Queue) Pause(ctx context.Context, s Subject, opts ...PauseOptions) error {
+	o, err := oneOf(opts)
+	if err != nil {
+		return err
+	}
 	return q.change(ctx, s, o.Until, store.Change{What: statements.ChangePause, Who: o.Who, Why: o.Why})
 }
 
@@ -49,13 +53,13 @@ func changeEnd(until time.Time) (int64, error) {
 	}
 	ends := until.UnixMicro()
 	if ends < claim.FirstAnchor || ends > claim.LastAnchor {
-		return 0, invalid("Until %v; allowed are times from 1970-01-02 to the year 9100", until)
+		return 0, invalid("Until %v: must be from 1970-01-02 to the year 9100", until)
 	}
 	return ends, nil
 }
 
-// checkEnd refuses a change that is over by the database's clock: it would end the one that
-// holds, which only [Queue.Resume] and package ops are to do.
+// checkEnd refuses a change that ends in the past, by the database's clock: the change would end the
+// change that is in effect, which only [Queue.Resume] and package ops do.
 func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 	if ends == 0 {
 		return nil
@@ -65,15 +69,19 @@ func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 		return err
 	}
 	if at := store.Time(ends); !at.After(now) {
-		return invalid("Until %v, which is over; allowed are times after %v", at, now)
+		return invalid("Until %v is in the past: must be after %v", at, now)
 	}
 	return nil
 }
 
 // Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
 // unless a pause of another subject names them too. A subject that is not paused may be
-// resumed. For the error see [Queue.Pause].
-func (q *Queue) Resume(ctx context.Context, s Subject, n Note) error {
+// resumed. Pass a note at most once. For the error see [Queue.Pause].
+func (q *Queue) Resume(ctx context.Context, s Subject, notes ...Note) error {
+	n, err := oneOf(notes)
+	if err != nil {
+		return err
+	}
 	return q.change(ctx, s, time.Time{}, store.Change{What: statements.ChangeResume, Who: n.Who, Why: n.Why})
 }
 
@@ -83,7 +91,7 @@ func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.
 	if c.Ends, err = changeEnd(until); err != nil {
 		return err
 	}
-	if err := s.Err(); err != nil {
+	if err := s.err(); err != nil {
 		return err
 	}
 	n, err := Note{c.Who, c.Why}.stored()
@@ -105,10 +113,10 @@ func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.
 // stored returns the note as it is stored.
 func (n Note) stored() (Note, error) {
 	if len(n.Who) > maxWho {
-		return Note{}, invalid("Who has %d bytes; allowed are %d", len(n.Who), maxWho)
+		return Note{}, invalid("Who has %d bytes: must have up to %d", len(n.Who), maxWho)
 	}
 	if len(n.Why) > storable.MaxText {
-		return Note{}, invalid("Why has %d bytes; allowed are %d", len(n.Why), storable.MaxText)
+		return Note{}, invalid("Why has %d bytes: must have up to %d", len(n.Why), storable.MaxText)
 	}
 	return Note{storable.Text(n.Who), storable.Text(n.Why)}, nil
 }

@@ -155,8 +155,15 @@ func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 }
 
 // Subscribe returns the events of the worker of this process, while Run is running, from
-// now on. Close the subscription when nobody receives from it any more.
-func (q *Queue) Subscribe(o SubscribeOptions) *Subscription {
+// now on. Close the subscription when nothing receives from it any more. Pass options at most once,
+// or Run returns an error that wraps [ErrInvalid].
+func (q *Queue) Subscribe(opts ...SubscribeOptions) *Subscription {
+	o, err := oneOf(opts)
+	if err != nil {
+		q.mu.Lock()
+		q.handlerErrs = append(q.handlerErrs, err)
+		q.mu.Unlock()
+	}
 	s := newSubscription(o, q.observer.Remove)
 	q.observer.Add(s)
 	return s

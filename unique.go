@@ -165,7 +165,7 @@ const minUniqueFor = time.Millisecond
 // of args, as it is before a codec encodes it.
 func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, error) {
 	if u.OnConflict < ConflictSkip || u.OnConflict > ConflictReplace {
-		return "", invalid("OnConflict %d; allowed are ConflictSkip, ConflictFail and ConflictReplace", u.OnConflict)
+		return "", invalid("OnConflict %d: must be ConflictSkip, ConflictFail or ConflictReplace", u.OnConflict)
 	}
 	if u.For != 0 && (u.For < minUniqueFor || u.For > maxDelay) {
 		return "", invalid("For %v: must be %v to %s", u.For, minUniqueFor, longestDelay)
@@ -183,7 +183,7 @@ func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, er
 		data = withPart(data, []byte("kind"))
 	case byKey:
 		if u.By.key == "" {
-			return "", invalid("ByKey of an empty text; allowed is any other")
+			return "", invalid("ByKey of an empty text: must not be empty")
 		}
 		data = withPart(withPart(data, []byte("key")), []byte(u.By.key))
 	case byFields:

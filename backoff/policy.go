@@ -152,14 +152,14 @@ func (p Policy) withError(err error, part string) Policy {
 
 func checkAttempts(n float64) error {
 	if !(n >= 0 && n <= sqlgen.MaxAttempts) || n != math.Trunc(n) {
-		return fmt.Errorf("the limit on attempts is %v; it must be a whole number from 0, which means none, to %d", n, sqlgen.MaxAttempts)
+		return fmt.Errorf("the limit on attempts is %v: must be a whole number from 0, which means none, to %d", n, sqlgen.MaxAttempts)
 	}
 	return nil
 }
 
 func checkElapsed(seconds float64) error {
 	if !(seconds >= 0 && seconds <= sqlgen.MaxDelay) {
-		return fmt.Errorf("the limit on elapsed time is %s; it must be from 0, which means none, to %s",
+		return fmt.Errorf("the limit on elapsed time is %s: must be from 0, which means none, to %s",
 			secondsText(seconds), secondsText(sqlgen.MaxDelay))
 	}
 	return nil

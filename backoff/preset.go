@@ -84,13 +84,13 @@ const shortest = 1e-3
 
 func (p Param) check(v float64) error {
 	if !(v >= p.Min && v <= p.Max) {
-		return fmt.Errorf("%s is %s; it must be %s", p.Name, p.format(v), p.Range())
+		return fmt.Errorf("%s is %s: must be %s", p.Name, p.format(v), p.Range())
 	}
 	if p.Kind == Duration && v > 0 && v < shortest {
-		return fmt.Errorf("%s is %s; it must be 0, or 1ms or more (a time.Duration without a unit, such as 24, counts nanoseconds)", p.Name, p.format(v))
+		return fmt.Errorf("%s is %s: must be 0, or 1ms or more (a time.Duration without a unit, such as 24, counts nanoseconds)", p.Name, p.format(v))
 	}
 	if p.Kind == Count && v != math.Trunc(v) {
-		return fmt.Errorf("%s is %v; it must be a whole number", p.Name, v)
+		return fmt.Errorf("%s is %v: must be a whole number", p.Name, v)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (p Preset) bind(args []sqlgen.MacroArg) (map[string]sqlgen.Expr, error) {
 		}
 		v, ok := sqlgen.Value(arg.Value)
 		if !ok {
-			return nil, fmt.Errorf("%s is %s; it must be %s", name, arg.Value, p.Params[at].Range())
+			return nil, fmt.Errorf("%s is %s: must be %s", name, arg.Value, p.Params[at].Range())
 		}
 		if err := p.Params[at].check(v); err != nil {
 			return nil, err

@@ -110,7 +110,7 @@ func parse() *config {
 
 func run(ctx context.Context, c *config) error {
 	if systems[c.engine] == nil {
-		return fmt.Errorf("engine %q; allowed are %s", c.engine, strings.Join(slices.Sorted(maps.Keys(systems)), ", "))
+		return fmt.Errorf("engine %q: must be one of %s", c.engine, strings.Join(slices.Sorted(maps.Keys(systems)), ", "))
 	}
 	opens, order, err := choose(c.engine, c.systems)
 	if err != nil {

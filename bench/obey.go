@@ -80,7 +80,7 @@ func (c *config) obeyResume(ctx context.Context, f *falldueSubject, started <-ch
 	ctx, stop := context.WithTimeout(ctx, c.patience)
 	defer stop()
 	kind := falldue.Subject{Kind: "bench"}
-	if err := f.producer.Pause(ctx, kind, falldue.PauseOptions{}); err != nil {
+	if err := f.producer.Pause(ctx, kind); err != nil {
 		return 0, err
 	}
 	time.Sleep(2*obeyPause + rand.N(obeyPause)) // until the worker obeys the pause
@@ -88,7 +88,7 @@ func (c *config) obeyResume(ctx context.Context, f *falldueSubject, started <-ch
 		return 0, err
 	}
 	asked := time.Now()
-	if err := f.producer.Resume(ctx, kind, falldue.Note{}); err != nil {
+	if err := f.producer.Resume(ctx, kind); err != nil {
 		return 0, err
 	}
 	at, err := receive(ctx, started)

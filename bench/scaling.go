@@ -47,7 +47,7 @@ func pickTables(names []string) (list []scalingTable, err error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("scaling %q; allowed are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("scaling %q: must be one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	return list, nil

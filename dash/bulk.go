@@ -72,7 +72,7 @@ func (in *request) readBulk(do string, get func(string) string) (f ops.Filter, v
 }
 
 // many returns the call that changes many tasks.
-func (h *Handler) many(do string) func(context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error) {
+func (h *Handler) many(do string) func(context.Context, ops.Filter, ...ops.BulkOptions) (ops.BulkReport, error) {
 	switch do {
 	case "retry":
 		return h.ops.RetryMany

@@ -24,11 +24,11 @@ var prefixPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 // Validate reports a prefix or a schema that a server cannot have.
 func (t Tables) Validate(s Server) error {
 	if !prefixPattern.MatchString(t.Prefix) {
-		return fmt.Errorf("table prefix %.100q: allowed are 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
+		return fmt.Errorf("table prefix %.100q: must be 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
 	}
 	own := s.Caps.ReservedPrefix
 	if own != "" && strings.HasPrefix(strings.ToLower(t.Prefix), own) {
-		return fmt.Errorf("table prefix %q: allowed on %s are all that do not begin with %s, which belongs to the engine", t.Prefix, s.Name(), own)
+		return fmt.Errorf("table prefix %q: must not begin with %s, which belongs to %s", t.Prefix, own, s.Name())
 	}
 	if t.Schema == "" {
 		return nil
@@ -40,7 +40,7 @@ func (t Tables) Validate(s Server) error {
 	// and lines of their own, even inside quotes.
 	cut := strings.Contains(t.Schema, ";") || strings.Contains(t.Schema, "--") || strings.ContainsFunc(t.Schema, unicode.IsControl)
 	if len(t.Schema) > 63 || cut || !utf8.ValidString(t.Schema) || own != "" && strings.HasPrefix(t.Schema, own) {
-		return fmt.Errorf("schema %.100q: allowed are 1 to 63 bytes of UTF-8, without control characters, semicolons and --, not beginning with %q", t.Schema, own)
+		return fmt.Errorf("schema %.100q: must be 1 to 63 bytes of UTF-8, without control characters, semicolons and --, not beginning with %q", t.Schema, own)
 	}
 	return nil
 }

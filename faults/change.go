@@ -103,7 +103,7 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 	var err error
 	switch what {
 	case cancels:
-		report, err = ops.New(e.queue).CancelMany(ctx, filter, ops.BulkOptions{})
+		report, err = ops.New(e.queue).CancelMany(ctx, filter)
 	case deletes:
 		report, err = ops.New(e.queue).DeleteMany(ctx, filter, ops.BulkOptions{Running: e.dice.IntN(2) == 0})
 	case retriesCancelled:
@@ -122,7 +122,7 @@ func (e *enqueuer) changeGroup(ctx context.Context) error {
 // noteDead records which jobs of a group are dead.
 func (e *enqueuer) noteDead(ctx context.Context, filter ops.Filter) error {
 	filter.State = falldue.StateDead
-	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
+	page, err := ops.New(e.queue).Tasks(ctx, filter)
 	for _, t := range page.Tasks {
 		row, err := rowOf(t)
 		if err != nil {

@@ -86,7 +86,7 @@ func numberOfTasks() (int, error) {
 	if text := os.Getenv(tasksVariable); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("%s=%q; allowed are whole numbers from 1", tasksVariable, text)
+			return 0, fmt.Errorf("%s=%q: must be a whole number from 1", tasksVariable, text)
 		}
 		return n, nil
 	}

@@ -67,7 +67,7 @@ func Play(args []string) error {
 	case uniquePart:
 		return r.EnqueueUnique(ctx)
 	}
-	return fmt.Errorf("part %q; allowed are %s, %s, %s, %s", args[0], workerPart, enqueuerPart, uniquePart, keeperPart)
+	return fmt.Errorf("part %q: must be one of %s, %s, %s, %s", args[0], workerPart, enqueuerPart, uniquePart, keeperPart)
 }
 
 // start starts a process of the program, which calls [Play].

@@ -36,7 +36,7 @@ func (e *enqueuer) retryGraph(ctx context.Context) error {
 	g := e.graphs[e.dice.IntN(len(e.graphs))]
 	e.write(Retrying, g.jobs, make([]int64, len(g.jobs))) // others may die before the retry
 	filter := ops.Filter{Key: g.name, State: falldue.StateDead}
-	page, err := ops.New(e.queue).Tasks(ctx, filter, ops.ListOptions{})
+	page, err := ops.New(e.queue).Tasks(ctx, filter)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (e *enqueuer) retryGraph(ctx context.Context) error {
 		}
 		dead[i] = Event{What: Retried, Key: row.Key, ID: t.ID, Fence: t.Fence}
 	}
-	report, err := ops.New(e.queue).RetryMany(ctx, filter, ops.BulkOptions{})
+	report, err := ops.New(e.queue).RetryMany(ctx, filter)
 	if err == nil && e.sure(report) && len(dead) > 0 {
 		e.history.Write(dead...)
 	}

@@ -67,7 +67,7 @@ func pauseSchedules(ctx context.Context, q *falldue.Queue) error {
 	list, err := periodic.List(ctx, q)
 	for _, s := range list {
 		if err == nil {
-			err = periodic.Pause(ctx, q, s.Name, falldue.Note{})
+			err = periodic.Pause(ctx, q, s.Name)
 		}
 	}
 	return err

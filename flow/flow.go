@@ -97,12 +97,12 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	n := len(f.params)
 	f.params = append(f.params, task)
 	if o.deaths > 1 {
-		f.refuse("task %d, %s, has %d options for deaths; allowed is one of CancelOnDeath, RunAnyway and AtFirstDeath", n, task.Kind(), o.deaths)
+		f.refuse("task %d, %s, has %d options for deaths: set only one of CancelOnDeath, RunAnyway and AtFirstDeath", n, task.Kind(), o.deaths)
 	}
 	members := map[int]bool{}
 	for _, m := range o.after {
 		if m.flow != f {
-			f.refuse("task %d, %s, is to run after a task of another flow; allowed are those that were added to this one before", n, task.Kind())
+			f.refuse("task %d, %s, runs after a task of another flow: must run after tasks that were added to this flow before", n, task.Kind())
 			break
 		}
 		members[m.index] = true

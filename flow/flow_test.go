@@ -124,7 +124,7 @@ func TestTasksOfAnotherFlowAreRefused(t *testing.T) {
 		f.Add(publish.Params(""), flow.After(other.Add(renderPage.Params(2))))
 		f.Add(alert.Params(""), flow.After(flow.Node{}))
 		ids, err := f.Enqueue(t.Context(), q)
-		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", is to run after a task of another flow") {
+		if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", runs after a task of another flow") {
 			t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
 		}
 		tasktest.RequireNoneEnqueued(t, q, renderPage)

@@ -40,11 +40,11 @@ const Deleted falldue.State = statements.OutcomeDeleted
 // [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
 func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
 	if limit < 1 || limit > 10_000 {
-		return nil, fmt.Errorf("%w: limit %d; allowed are 1 to 10,000", falldue.ErrInvalid, limit)
+		return nil, fmt.Errorf("%w: limit %d: must be 1 to 10,000", falldue.ErrInvalid, limit)
 	}
 	allowed := []falldue.State{statements.OutcomePending, falldue.StateDone, falldue.StateDead, falldue.StateCancelled, Deleted}
 	if !slices.Contains(allowed, state) {
-		return nil, fmt.Errorf("%w: state %q; allowed are %q", falldue.ErrInvalid, state, allowed)
+		return nil, fmt.Errorf("%w: state %q: must be one of %q", falldue.ErrInvalid, state, allowed)
 	}
 	ids, err := hooks.StoreOf(q).Members(ctx, id, string(state), after, limit)
 	if err != nil {

@@ -50,7 +50,7 @@ func Dump(d dialect.Server, p DumpParams) ([]File, error) {
 		return nil, fmt.Errorf("%w %q; the formats are %v", ErrFormat, format, Formats)
 	}
 	if start < 1 {
-		return nil, fmt.Errorf("migrations: start number %d; allowed are numbers above 0", start)
+		return nil, fmt.Errorf("migrations: start number %d: must be above 0", start)
 	}
 	files, err := FS(d, p.Tables)
 	if err != nil {

@@ -40,7 +40,7 @@ func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
 // ahead is Ahead under policies one after the other.
 func ahead(t falldue.TaskInfo, list []span, most int) (Future, error) {
 	if most < 1 || most > maxRetries {
-		return Future{}, fmt.Errorf("ops: %d attempts; allowed are 1 to %d", most, maxRetries)
+		return Future{}, fmt.Errorf("ops: %d attempts: must be 1 to %d", most, maxRetries)
 	}
 	if t.State != falldue.StateOpen && t.State != falldue.StateSnoozed {
 		return Future{}, nil

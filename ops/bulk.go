@@ -88,27 +88,23 @@ var errLocked = errors.New("falldue: another transaction has locked the task")
 // error, and the report has the id from which to go on. A batch that is done again changes nothing
 // twice.
 //
-// The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
+// Pass options at most once. The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
 // that would match all tasks: set at least a queue, a kind or a state.
-func (o *Ops) CancelMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+func (o *Ops) CancelMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActCancel, f, opts)
 }
 
 // DeleteMany deletes the tasks that match a filter, as [falldue.Queue.Delete] does, whatever their
 // states. Tasks that run are left unless BulkOptions.Running is set. Otherwise it is like
 // [Ops.CancelMany].
-func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
-	action := store.ActDelete
-	if opts.Running {
-		action = store.ActDeleteAny
-	}
-	return o.changeMany(ctx, action, f, opts)
+func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
+	return o.changeMany(ctx, store.ActDelete, f, opts)
 }
 
 // RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or those of
 // another final state if the filter has one. BulkOptions.Spread says when they fall due.
 // Otherwise it is like [Ops.CancelMany].
-func (o *Ops) RetryMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
@@ -143,7 +139,11 @@ func (o *Ops) RunNow(ctx context.Context, id int64) error {
 }
 
 // changeMany does an action to the tasks that match a filter.
-func (o *Ops) changeMany(ctx context.Context, a store.Action, f Filter, opts BulkOptions) (BulkReport, error) {
+func (o *Ops) changeMany(ctx context.Context, a store.Action, f Filter, list []BulkOptions) (BulkReport, error) {
+	opts, err := oneOf(list)
+	if err != nil {
+		return BulkReport{}, err
+	}
 	b, err := o.newBulk(a, f, opts)
 	if err != nil {
 		return BulkReport{}, err
@@ -201,7 +201,7 @@ type bulk struct {
 
 func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error) {
 	if opts.Limit < 0 {
-		return nil, invalid("Limit %d; allowed are 1 and more, and 0 for all", opts.Limit)
+		return nil, invalid("Limit %d: must be 1 or more, or 0 for all", opts.Limit)
 	}
 	if f == (Filter{}) {
 		return nil, invalid("a filter that matches all tasks; set a queue, a kind or a state for example")
@@ -209,8 +209,11 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	if opts.Spread != (Spread{}) && !spreads(a) {
 		return nil, invalid("Spread %+v is set; only RetryMany and RunNowMany take one", opts.Spread)
 	}
-	if opts.Running && a != store.ActDeleteAny {
+	switch {
+	case opts.Running && a != store.ActDelete:
 		return nil, invalid("Running is set; only DeleteMany takes it")
+	case opts.Running:
+		a = store.ActDeleteAny
 	}
 	if err := opts.Spread.validate(); err != nil {
 		return nil, err

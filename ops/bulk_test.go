@@ -50,7 +50,7 @@ func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
 			db.MustExec("pragma foreign_keys = on")
 		}
 		referTo(db, bad...)
-		report, err := ops.New(q).DeleteMany(t.Context(), ops.Filter{Kind: "k"}, ops.BulkOptions{})
+		report, err := ops.New(q).DeleteMany(t.Context(), ops.Filter{Kind: "k"})
 		if err != nil || report.Changed != 1095 || report.Failed != 5 || report.Left != 0 || !report.Complete {
 			t.Errorf("the report is %+v, error %v; want 1095 deleted and 5 failed", report, err)
 		}
@@ -61,7 +61,7 @@ func TestRefusedTasksDoNotStopAChangeOfMany(t *testing.T) {
 				t.Errorf("the failure of task %d is %v", f.ID, f.Err)
 			}
 		}
-		left, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
+		left, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}))
 		if err != nil || len(left) != len(bad) || !slices.Equal(failed, bad) {
 			t.Errorf("%d tasks are left, error %v, and %v failed; want %v", len(left), err, failed, bad)
 		}
@@ -92,7 +92,7 @@ func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
 		holder := db.MustBegin()
 		defer func() { _ = holder.Rollback() }()
 		holder.MustExec(db.Rebind("select id from falldue_tasks where id = ? for update"), receipts[7].ID)
-		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "k"}, ops.BulkOptions{})
+		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "k"})
 		if err != nil || report.Changed != 19 || report.Failed != 1 || report.Failures[0].ID != receipts[7].ID || !report.Complete {
 			t.Errorf("the report is %+v, error %v; want 19 cancelled, and task %d failed", report, err, receipts[7].ID)
 		}
@@ -120,7 +120,7 @@ func TestTasksReportsThatItHasLookedAtEnough(t *testing.T) {
 		}
 		slices.SortFunc(receipts, byID)
 		filter := ops.Filter{Kind: "k", Match: "42", Phase: falldue.PhaseDue}
-		first, err := ops.New(q).Tasks(t.Context(), filter, ops.ListOptions{})
+		first, err := ops.New(q).Tasks(t.Context(), filter)
 		if err != nil || len(first.Tasks) != 0 || !first.Bounded || !first.More || first.Next != receipts[9_999].ID {
 			t.Fatalf("the first page is %+v, error %v; want none of the tasks up to %d", first, err, receipts[9_999].ID)
 		}

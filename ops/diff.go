@@ -40,7 +40,7 @@ func validHorizon(horizon time.Duration) (time.Duration, error) {
 	case horizon == 0:
 		return defaultHorizon, nil
 	case horizon < time.Minute || horizon > maxHorizon:
-		return 0, fmt.Errorf("ops: a horizon of %v; allowed are %v to %v", horizon, time.Minute, maxHorizon)
+		return 0, fmt.Errorf("ops: a horizon of %v: must be %v to %v", horizon, time.Minute, maxHorizon)
 	}
 	return horizon, nil
 }

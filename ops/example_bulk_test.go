@@ -21,7 +21,7 @@ func ExampleOps_RetryMany() {
 		log.Panic(err)
 	}
 	o := ops.New(q)
-	if _, err := o.CancelMany(ctx, ops.Filter{Kind: "charge"}, ops.BulkOptions{}); err != nil {
+	if _, err := o.CancelMany(ctx, ops.Filter{Kind: "charge"}); err != nil {
 		log.Panic(err)
 	}
 
@@ -57,7 +57,7 @@ func ExampleOps_DeleteMany() {
 	if _, err := greet.EnqueueMany(ctx, q, []string{"Ada", "Bob", "Eve"}, falldue.EnqueueOptions{Key: "customer:42"}); err != nil {
 		log.Panic(err)
 	}
-	report, err := ops.New(q).DeleteMany(ctx, ops.Filter{Key: "customer:42"}, ops.BulkOptions{})
+	report, err := ops.New(q).DeleteMany(ctx, ops.Filter{Key: "customer:42"})
 	if err != nil {
 		log.Panic(err)
 	}

@@ -22,11 +22,11 @@ func ExampleOps_Tasks_match() {
 	if _, err := ship.EnqueueMany(ctx, q, []order{{41}, {42}, {43}}); err != nil {
 		log.Panic(err)
 	}
-	if err := q.Pause(ctx, falldue.Subject{Kind: "ship"}, falldue.PauseOptions{}); err != nil {
+	if err := q.Pause(ctx, falldue.Subject{Kind: "ship"}); err != nil {
 		log.Panic(err)
 	}
 
-	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: "ship", Match: `{"number": 42}`}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: "ship", Match: `{"number": 42}`})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -106,7 +106,7 @@ func ExampleOps_TasksTx() {
 	if _, err := greet.EnqueueTx(ctx, q, tx, "Ada"); err != nil {
 		log.Panic(err)
 	}
-	page, err := ops.New(q).TasksTx(ctx, tx, ops.Filter{Kind: "greet"}, ops.ListOptions{})
+	page, err := ops.New(q).TasksTx(ctx, tx, ops.Filter{Kind: "greet"})
 	if err != nil {
 		log.Panic(err)
 	}

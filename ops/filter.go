@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/options"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
@@ -55,24 +56,27 @@ var phases = []falldue.Phase{
 
 // Err returns why the filter is invalid, or nil. The error wraps [falldue.ErrInvalid].
 func (f Filter) Err() error {
-	if s := (falldue.Subject{Queue: f.Queue, Kind: f.Kind}); s != (falldue.Subject{}) {
-		if err := s.Err(); err != nil {
-			return err
+	for what, name := range map[string]string{"queue": f.Queue, "kind": f.Kind} {
+		if name == "" {
+			continue
+		}
+		if err := storable.CheckName(what, name); err != nil {
+			return invalid("%w", err)
 		}
 	}
 	if f.State != "" && !slices.Contains(states, f.State) {
-		return invalid("state %.100q; allowed are %q", f.State, states)
+		return invalid("state %.100q: must be one of %q", f.State, states)
 	}
 	if f.Phase != "" && !slices.Contains(phases, f.Phase) {
-		return invalid("phase %.100q; allowed are %q", f.Phase, phases)
+		return invalid("phase %.100q: must be one of %q", f.Phase, phases)
 	}
 	for name, age := range map[string]time.Duration{"OlderThan": f.OlderThan, "NewerThan": f.NewerThan} {
 		if age < 0 || age > maxDelay {
-			return invalid("%s %v; allowed are 0 to %s", name, age, longestDelay)
+			return invalid("%s %v: must be 0 to %s", name, age, longestDelay)
 		}
 	}
 	if len(f.Match) > maxMatch {
-		return invalid("Match has %d bytes; allowed are %d", len(f.Match), maxMatch)
+		return invalid("Match has %d bytes: must have up to %d", len(f.Match), maxMatch)
 	}
 	return nil
 }
@@ -100,4 +104,13 @@ func narrowed(p falldue.Phase) statements.Phase {
 // invalid returns an error that wraps [falldue.ErrInvalid].
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{falldue.ErrInvalid}, args...)...)
+}
+
+// oneOf returns the options that were passed to a call, which takes one at most.
+func oneOf[O any](list []O) (O, error) {
+	o, err := options.One(list)
+	if err != nil {
+		err = invalid("%w", err)
+	}
+	return o, err
 }

@@ -92,9 +92,9 @@ func Stampede(ctx context.Context, p backoff.Policy, o Outage) (Herd, error) {
 func (o Outage) validate() error {
 	switch {
 	case o.Failures < 1 || o.Failures > 1_000_000:
-		return fmt.Errorf("ops: %d failures; allowed are 1 to 1,000,000", o.Failures)
+		return fmt.Errorf("ops: %d failures: must be 1 to 1,000,000", o.Failures)
 	case o.Retries < 1 || o.Retries > 1000:
-		return fmt.Errorf("ops: %d retries; allowed are 1 to 1,000", o.Retries)
+		return fmt.Errorf("ops: %d retries: must be 1 to 1,000", o.Retries)
 	case o.Failures*o.Retries > 10_000_000:
 		return errors.New("ops: failures * retries is above 10,000,000")
 	case o.Bucket < 0:

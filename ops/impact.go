@@ -245,7 +245,7 @@ const (
 // is not known.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < time.Minute || over > maxRelease {
-		return nil, fmt.Errorf("ops: tasks let run over %v; allowed are %v to %v", over, time.Minute, maxRelease)
+		return nil, fmt.Errorf("ops: tasks let run over %v: must be %v to %v", over, time.Minute, maxRelease)
 	}
 	if err := p.covers(s); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // up to 1,000,000.
 func Slow(factor float64) (backoff.Override, error) {
 	if !(factor > 0 && factor <= 1e6) {
-		return backoff.Override{}, fmt.Errorf("ops: slower by %v; allowed are factors above 0, up to 1,000,000", factor)
+		return backoff.Override{}, fmt.Errorf("ops: slower by %v: must be a factor above 0, up to 1,000,000", factor)
 	}
 	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * original")
 }

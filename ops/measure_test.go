@@ -60,7 +60,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%d tables while it measured, and %d are left", during, n)
 		}
 		for _, wrong := range []ops.Benchmark{{Tasks: -1}, {Handlers: -1}, {Starts: ops.MaxMeasured + 1}, {Tasks: ops.MaxMeasured + 1}} {
-			if err := ops.Measure(t.Context(), db, wrong, nil); err == nil || !strings.Contains(err.Error(), "allowed are 1 and more, and up to 10000000 tasks and starts") {
+			if err := ops.Measure(t.Context(), db, wrong, nil); err == nil || !strings.Contains(err.Error(), "must be 1 or more, and up to 10000000 tasks and starts") {
 				t.Errorf("%+v: error %v", wrong, err)
 			}
 		}

@@ -52,16 +52,16 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 		charge := map[string]backoff.Policy{"charge": backoff.Constant(time.Hour)}
 		check("a policy that is given", b.ops(charge), map[string]int{"audit": 8, "charge": 9, "mail": 8})
 		check("one for all kinds", b.ops(map[string]backoff.Policy{"": backoff.Constant(27 * time.Hour)}), map[string]int{"invoice": 6, "mail": 3})
-		set := func(s falldue.Subject, o backoff.Override, options ops.OverrideOptions) {
+		set := func(s falldue.Subject, o backoff.Override, options ...ops.OverrideOptions) {
 			t.Helper()
-			if err := ops.New(b.queue).SetPolicy(t.Context(), s, o, options); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), s, o, options...); err != nil {
 				t.Fatal(err)
 			}
 		}
 		set(falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{Until: time.Now().Add(time.Hour)})
-		set(falldue.Subject{Kind: "invoice"}, override(t, "1h"), ops.OverrideOptions{})
+		set(falldue.Subject{Kind: "invoice"}, override(t, "1h"))
 		check("what is set", b.ops(charge), map[string]int{"audit": 8, "charge": 9, "invoice": 6, "mail": 3})
-		if err := b.queue.Pause(t.Context(), falldue.Subject{Key: "customer:7"}, falldue.PauseOptions{}); err != nil {
+		if err := b.queue.Pause(t.Context(), falldue.Subject{Key: "customer:7"}); err != nil {
 			t.Fatal(err)
 		}
 		check("what is paused", b.ops(charge), map[string]int{"audit": 8, "invoice": 6, "mail": 3})

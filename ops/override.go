@@ -69,14 +69,14 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 			return "", invalid("an override without a clause; use backoff.ParseOverride")
 		}
 		if step.After <= last || step.After > maxDelay {
-			return "", invalid("a step after %v; allowed are times after that of the step before, up to %s", step.After, longestDelay)
+			return "", invalid("a step after %v: must be after the step before, and up to %s", step.After, longestDelay)
 		}
 		last = step.After
 		stored.Steps = append(stored.Steps, control.Step(step))
 	}
 	text := stored.Text()
 	if len(text) > maxOverride {
-		return "", invalid("an override of %d steps and %d bytes; allowed are %d bytes", len(steps), len(text), maxOverride)
+		return "", invalid("an override of %d steps and %d bytes: must have up to %d bytes", len(steps), len(text), maxOverride)
 	}
 	return text, nil
 }

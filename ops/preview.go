@@ -47,7 +47,7 @@ func Preview(p backoff.Policy, retries int) (Schedule, error) {
 		return Schedule{}, err
 	}
 	if retries < 1 || retries > maxRetries {
-		return Schedule{}, fmt.Errorf("ops: %d retries; allowed are 1 to %d", retries, maxRetries)
+		return Schedule{}, fmt.Errorf("ops: %d retries: must be 1 to %d", retries, maxRetries)
 	}
 	var s Schedule
 	s.DelayLimit, s.WaitLimit = limits(p)

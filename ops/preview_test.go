@@ -119,7 +119,7 @@ func TestPreviewRefuses(t *testing.T) {
 	if _, err := ops.Preview(parse(t, "1s").WithMaxAttempts(-1), 1); err == nil || !strings.Contains(err.Error(), "-1") {
 		t.Errorf("an invalid policy: error %v", err)
 	}
-	if _, err := ops.Preview(parse(t, "1s"), 0); err == nil || err.Error() != "ops: 0 retries; allowed are 1 to 1000000" {
+	if _, err := ops.Preview(parse(t, "1s"), 0); err == nil || err.Error() != "ops: 0 retries: must be 1 to 1000000" {
 		t.Errorf("no retries: error %v", err)
 	}
 }

@@ -72,7 +72,7 @@ func TestForecast(t *testing.T) {
 		if f, err = p.Forecast(10 * time.Minute); err != nil || f.All.Later != 610 || len(f.All.Minutes) != 10 {
 			t.Errorf("the next ten minutes: %d later, %d minutes, error %v", f.All.Later, len(f.All.Minutes), err)
 		}
-		if _, err = p.Forecast(time.Second); err == nil || !strings.Contains(err.Error(), "a horizon of 1s; allowed are 1m0s to 8760h0m0s") {
+		if _, err = p.Forecast(time.Second); err == nil || !strings.Contains(err.Error(), "a horizon of 1s: must be 1m0s to 8760h0m0s") {
 			t.Errorf("a horizon of a second: error %v", err)
 		}
 	})
@@ -127,7 +127,7 @@ func TestRamp(t *testing.T) {
 	if took := last.After; took > time.Hour {
 		t.Errorf("the ramp takes %v, and the old policy alone an hour to the first task", took)
 	}
-	for says, rate := range map[string]int64{"a rate of 0 tasks a minute; allowed are 1 and more": 0} {
+	for says, rate := range map[string]int64{"a rate of 0 tasks a minute: must be 1 or more": 0} {
 		if _, err := p.Ramp("mail", to, rate); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("rate %d: error %v", rate, err)
 		}
@@ -151,13 +151,13 @@ func TestRampOfWhatIsHeld(t *testing.T) {
 		b := newBacklog(t, engine)
 		b.failing()
 		b.add("mail", 50, 1, time.Hour, falldue.EnqueueOptions{Queue: "bulk"})
-		set := func(s falldue.Subject, o ops.OverrideOptions) {
+		set := func(s falldue.Subject, o ...ops.OverrideOptions) {
 			t.Helper()
-			if err := ops.New(b.queue).SetPolicy(t.Context(), s, ops.Hold(), o); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), s, ops.Hold(), o...); err != nil {
 				t.Fatal(err)
 			}
 		}
-		set(falldue.Subject{Queue: "bulk", Kind: "mail"}, ops.OverrideOptions{})
+		set(falldue.Subject{Queue: "bulk", Kind: "mail"})
 		for _, s := range []falldue.Subject{{Queue: "default"}, {Kind: "mail"}} {
 			set(s, ops.OverrideOptions{Until: time.Now().Add(3 * time.Hour), Note: falldue.Note{Who: "ann"}})
 			code, to := parse(t, "10m"), parse(t, "30m")

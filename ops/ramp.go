@@ -51,7 +51,7 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 		return nil, err
 	}
 	if perMinute < 1 {
-		return nil, fmt.Errorf("ops: a rate of %d tasks a minute; allowed are 1 and more", perMinute)
+		return nil, fmt.Errorf("ops: a rate of %d tasks a minute: must be 1 or more", perMinute)
 	}
 	r, from, err := p.newRamp(kind, to)
 	if err != nil {

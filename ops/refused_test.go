@@ -44,7 +44,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, twice, ops.OverrideOptions{}); err != nil {
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, twice); err != nil {
 			t.Fatal(err)
 		}
 		large := parse(t, "1h + "+nodes(128))
@@ -71,7 +71,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if len(c.Rules) != 2 || c.Rules[0].Refused == "" || c.Rules[1].Delay != 4*time.Hour || c.Rules[1].Refused != "" || len(c.Rules[1].Workers) != 1 || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("of %+v: %+v", both, c)
 		}
-		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.Note{}); err != nil {
+		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}); err != nil {
 			t.Fatal(err)
 		}
 		b.workers(i, "the end of the refusal", func(list []ops.Worker) bool { return len(ops.RefusedOverrides(list)) == 0 })

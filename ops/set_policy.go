@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
@@ -33,15 +34,20 @@ import (
 // A jitter is drawn when a task fails, and stays with the task after the override has ended.
 // The limits decide when an attempt ends or is claimed: see docs/policies.md.
 //
-// The error wraps [falldue.ErrInvalid] for an invalid subject, override or option.
-func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.Override, opts OverrideOptions) error {
+// Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid subject, override or
+// option.
+func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.Override, list ...OverrideOptions) error {
+	opts, err := oneOf(list)
+	if err != nil {
+		return err
+	}
 	steps := append([]OverrideStep{{Formula: formula}}, opts.Steps...)
 	value, err := storeOverride(steps, opts.IncludeOwn)
 	if err != nil {
 		return err
 	}
-	if err := s.Err(); err != nil {
-		return err
+	if err := control.Subject(s).Check(); err != nil {
+		return invalid("%w", err)
 	}
 	if err := o.checkOverride(ctx, s, steps); err != nil {
 		return err
@@ -50,9 +56,13 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 }
 
 // ClearPolicy ends the override of a subject: its tasks have the policies of the code, or
-// their own, again within two seconds. A subject without an override may be cleared. For the
-// error see [Ops.SetPolicy].
-func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, n falldue.Note) error {
+// their own, again within two seconds. A subject without an override may be cleared. Pass a note at
+// most once. For the error see [Ops.SetPolicy].
+func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
+	n, err := oneOf(notes)
+	if err != nil {
+		return err
+	}
 	return o.inside.Change(ctx, s, time.Time{}, store.Change{What: statements.ChangeClearPolicy, Who: n.Who, Why: n.Why})
 }
 

@@ -24,14 +24,14 @@ type Spread struct {
 func (s Spread) validate() error {
 	switch {
 	case s.Rate < 0 || s.Rate > 1e6 || math.IsNaN(s.Rate):
-		return invalid("Rate %v; allowed are up to 1,000,000 tasks a second", s.Rate)
+		return invalid("Rate %v: must be up to 1,000,000 tasks a second", s.Rate)
 	case s.Over < 0 || s.Over > maxDelay:
-		return invalid("Over %v; allowed are 0 to %s", s.Over, longestDelay)
+		return invalid("Over %v: must be 0 to %s", s.Over, longestDelay)
 	case s.Rate > 0 && s.Over > 0:
-		return invalid("both Rate %v and Over %v are set; allowed is one of them", s.Rate, s.Over)
+		return invalid("both Rate %v and Over %v are set: set only one", s.Rate, s.Over)
 	}
 	if !s.From.IsZero() && (s.From.UTC().Year() < 1970 || time.Until(s.From) > maxDelay) {
-		return invalid("From %v; allowed are times from 1970 on, up to %s from now", s.From, longestDelay)
+		return invalid("From %v: must be from 1970 on, and up to %s from now", s.From, longestDelay)
 	}
 	return nil
 }

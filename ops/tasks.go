@@ -25,7 +25,7 @@ func (o *ListOptions) setLimit() error {
 		o.Limit = 100
 	}
 	if o.Limit < 0 || o.Limit > 10_000 {
-		return invalid("Limit %d; allowed are 1 to 10,000", o.Limit)
+		return invalid("Limit %d: must be 1 to 10,000", o.Limit)
 	}
 	return nil
 }
@@ -63,15 +63,15 @@ const (
 // Tasks returns a page of the tasks that match a filter, with their phases. To match Phase and
 // Match it looks at the tasks that match the other fields, up to 10,000 for a page, so that its
 // cost is bounded; [Page].Bounded reports whether that was not enough. Tasks that come and go do
-// not shift pages. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
-func (o *Ops) Tasks(ctx context.Context, f Filter, list ListOptions) (Page, error) {
+// not shift pages. Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
+func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
 	return o.list(ctx, f, list, func(*search) {})
 }
 
 // TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx
 // sees, including those that it has enqueued. It reads nothing outside of tx, so that the tasks have
 // no Phase, and the filter must have neither a Phase nor a Match.
-func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ListOptions) (Page, error) {
+func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ...ListOptions) (Page, error) {
 	if err := store.CheckTx(tx); err != nil {
 		return Page{}, invalid("%w", err)
 	}
@@ -85,7 +85,11 @@ func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ListOpt
 }
 
 // list returns a page of a search that set changes.
-func (o *Ops) list(ctx context.Context, f Filter, list ListOptions, set func(*search)) (p Page, err error) {
+func (o *Ops) list(ctx context.Context, f Filter, opts []ListOptions, set func(*search)) (p Page, err error) {
+	list, err := oneOf(opts)
+	if err != nil {
+		return p, err
+	}
 	if err := list.setLimit(); err != nil {
 		return p, err
 	}

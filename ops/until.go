@@ -26,7 +26,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	const most = math.MaxInt64/(24*time.Hour) - 1
 	days, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || days > float64(most) {
-		return 0, fmt.Errorf("%q is too long; allowed are up to %d days", text, most)
+		return 0, fmt.Errorf("%q is too long: must be up to %d days", text, most)
 	}
 	d := time.Duration(days * float64(24*time.Hour))
 	if m[2] == "" {
@@ -52,7 +52,7 @@ func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		if !at.After(database) {
-			return at, fmt.Errorf("%q is over; allowed are times after %s", text, database.UTC().Format(time.RFC3339))
+			return at, fmt.Errorf("%q is in the past: must be after %s", text, database.UTC().Format(time.RFC3339))
 		}
 		return at, nil
 	}

@@ -32,8 +32,8 @@ func TestUntil(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"2026-12-11T14:02:00Z": `"2026-12-11T14:02:00Z" is over; allowed are times after 2026-12-11T14:02:00Z`,
-		"2020-01-01T00:00:00Z": "is over",
+		"2026-12-11T14:02:00Z": `"2026-12-11T14:02:00Z" is in the past: must be after 2026-12-11T14:02:00Z`,
+		"2020-01-01T00:00:00Z": "is in the past",
 		"-1h":                  "is not a time of day such as 09:00, a time from now on such as 2h or 2d",
 		"0s":                   "is not a time of day", "d": "is not a time of day", "1d-5h": "is not a time of day", "9999999999d": "is not a time of day",
 	} {
@@ -87,7 +87,7 @@ func TestDurationsWithDays(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"a month": `"a month" is not a duration such as 90s, 48h, 2d or 1d12h`, "": "is not a duration", "1d-5h": "is not a duration", "1d25h": "is not a duration",
-		"106751d": `"106751d" is too long; allowed are up to 106750 days`,
+		"106751d": `"106751d" is too long: must be up to 106750 days`,
 	} {
 		if d, err := ops.ParseDuration(text); err == nil || !strings.Contains(err.Error(), says) || d != 0 {
 			t.Errorf("%s is %v, error %v, want %q", text, d, err, says)

@@ -143,7 +143,7 @@ func TestWhyPauses(t *testing.T) {
 						t.Errorf("the task that differs in its %s: %+v", differs, got)
 					}
 				}
-				if err := b.queue.Resume(t.Context(), c.subject, falldue.Note{}); err != nil {
+				if err := b.queue.Resume(t.Context(), c.subject); err != nil {
 					t.Fatal(err)
 				}
 				if w := b.why(i, task.ID); !w.Runnable() {

@@ -209,14 +209,14 @@ func TestWhy(t *testing.T) {
 			if c.Holds() || len(c.Pauses) != 2 || c.Pauses[0].Who != "ann" || c.Pauses[0].Why != "closed" || !c.Until().IsZero() {
 				t.Errorf("%+v", c)
 			}
-			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "mail", Key: "paused"}, falldue.Note{}); err != nil {
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "mail", Key: "paused"}); err != nil {
 				t.Fatal(err)
 			}
 			w := b.why(i, id)
 			if c := conditionOf[ops.WhyPause](t, w); len(c.Pauses) != 1 || !near(c.Until(), until) || !near(w.Next(), until) {
 				t.Errorf("%+v, next %v", c, w.Next())
 			}
-			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "call"}, falldue.Note{}); err != nil {
+			if err := b.queue.Resume(t.Context(), falldue.Subject{Kind: "call"}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -294,7 +294,7 @@ func TestWhy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower, ops.OverrideOptions{}); err != nil {
+			if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, slower); err != nil {
 				t.Fatal(err)
 			}
 			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
@@ -303,7 +303,7 @@ func TestWhy(t *testing.T) {
 			if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 1 || c.Rules[0].Delay != 4*time.Hour || c.Override == nil || !near(w.Next(), w.Task.Now.Add(4*time.Hour)) {
 				t.Errorf("%+v", c)
 			}
-			if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}, falldue.Note{}); err != nil {
+			if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}); err != nil {
 				t.Fatal(err)
 			}
 			if c := onlyReason[ops.WhyDue](t, b.why(i, id)); c.Rules[0].Delay != time.Hour || c.Override != nil {

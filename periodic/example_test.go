@@ -136,7 +136,7 @@ func ExampleResume() {
 	if _, err := schedules.Tick(ctx); err != nil { // stores the schedule; Run does, too
 		log.Panic(err)
 	}
-	if err := periodic.Pause(ctx, q, "nightly", falldue.Note{}); err != nil {
+	if err := periodic.Pause(ctx, q, "nightly"); err != nil {
 		log.Panic(err)
 	}
 	if err := periodic.Resume(ctx, q, "nightly"); err != nil {

@@ -73,9 +73,9 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 // Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
 // does nothing if the schedule is paused: who paused it first, and why, stays. The error wraps
 // [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
-// too long. A row that cannot be used gives another error, see Info.Err.
-func Pause(ctx context.Context, q *falldue.Queue, name string, n falldue.Note) error {
-	n, err := hooks.Of[queue](q).StoredNote(n)
+// too long, or that are passed more than once. A row that cannot be used gives another error, see Info.Err.
+func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.Note) error {
+	n, err := hooks.Of[queue](q).StoredNote(notes)
 	if err != nil {
 		return fmt.Errorf("schedule %.100q: %w", name, err)
 	}

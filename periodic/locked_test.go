@@ -40,7 +40,7 @@ func TestLockedScheduleDelaysNoOther(t *testing.T) {
 			deadline, look := time.Now().Add(testdb.Patience), time.NewTicker(10*time.Millisecond)
 			defer look.Stop()
 			for {
-				page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind}, ops.ListOptions{})
+				page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: kind})
 				if err != nil {
 					t.Fatal(err)
 				}

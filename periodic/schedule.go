@@ -95,16 +95,16 @@ type definition struct {
 // define checks a schedule.
 func (s Schedule) define(q queue) (d definition, err error) {
 	if !namePattern.MatchString(s.Name) {
-		return d, invalid("schedule %.101q; allowed are 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", s.Name)
+		return d, invalid("schedule %.101q: must be 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit", s.Name)
 	}
 	if d.spec, err = Parse(s.Spec, s.Zone); err != nil {
 		return d, fmt.Errorf("schedule %s: %w", s.Name, err)
 	}
 	if s.Missed < None || s.Missed > maxMissed {
-		return d, invalid("schedule %s: Missed All(%d); allowed are Once, None, and All of 1 to %d", s.Name, s.Missed.all(), maxMissed)
+		return d, invalid("schedule %s: Missed All(%d): must be Once, None, or All of 1 to %d", s.Name, s.Missed.all(), maxMissed)
 	}
 	if s.Missed > 1 && s.NoOverlap {
-		return d, invalid("schedule %s: Missed All(%d) with NoOverlap; allowed is one of them, since the tasks of missed ticks overlap", s.Name, s.Missed)
+		return d, invalid("schedule %s: Missed All(%d) with NoOverlap: set only one, since the tasks of missed ticks overlap", s.Name, s.Missed)
 	}
 	d.Definition = store.Definition{Name: s.Name, Spec: s.Spec, Zone: d.spec.zone.String(), Missed: int(s.Missed), Payload: "null"}
 	if s.NoOverlap {
@@ -138,7 +138,7 @@ func (d *definition) setTask(q queue, task falldue.EnqueueParams) (args string, 
 // setTaskAt sets what makes the task of each tick.
 func (d *definition) setTaskAt(q queue, s Schedule) error {
 	if !reflect.ValueOf(s.Task).IsZero() {
-		return invalid("Task and TaskAt are set; allowed is one of them")
+		return invalid("Task and TaskAt are set: set only one")
 	}
 	zone := d.spec.zone
 	d.taskAt = func(tick time.Time) (e store.Entry, err error) {

@@ -55,7 +55,7 @@ type queue interface {
 	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
 	Middleware() bool
 	Enqueued(entries []store.Entry)
-	StoredNote(n falldue.Note) (falldue.Note, error)
+	StoredNote(notes []falldue.Note) (falldue.Note, error)
 	AddTicker(tick func(context.Context) (next time.Duration, err error))
 }
 

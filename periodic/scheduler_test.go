@@ -158,7 +158,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 		t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
 	}
 
-	if err := errors.Join(periodic.Pause(ctx, q, "r", falldue.Note{}), periodic.Pause(ctx, q, "r", falldue.Note{})); err != nil {
+	if err := errors.Join(periodic.Pause(ctx, q, "r"), periodic.Pause(ctx, q, "r")); err != nil {
 		t.Fatal(err)
 	}
 	clock.Jump(t, 90*time.Minute)
@@ -211,7 +211,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 	wantReports(t, q, "after it was removed", "first", "first", "second")
 	for what, err := range map[string]error{
-		"pause": periodic.Pause(ctx, q, "r", falldue.Note{}), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
+		"pause": periodic.Pause(ctx, q, "r"), "resume": periodic.Resume(ctx, q, "r"), "remove": periodic.Remove(ctx, q, "r"),
 		"trigger": func() error { _, err := periodic.Trigger(ctx, q, "r"); return err }(),
 	} {
 		if !errors.Is(err, falldue.ErrNotFound) || !strings.Contains(err.Error(), `no schedule "r"`) {
@@ -316,9 +316,9 @@ func TestNewRefuses(t *testing.T) {
 		"TaskAt(2":               {{Name: "r", Spec: "@daily", TaskAt: func(time.Time) falldue.EnqueueParams { return falldue.EnqueueParams{} }}},
 		`schedule "a b"`:         {{Name: "a b", Spec: "@daily", Task: task}},
 		"schedule r: ":           {{Name: "r", Spec: "never", Task: task}},
-		"Missed All(-1);":        {{Name: "r", Spec: "@daily", Missed: periodic.All(-1), Task: task}},
+		"Missed All(-1):":        {{Name: "r", Spec: "@daily", Missed: periodic.All(-1), Task: task}},
 		"Missed All(1001)":       {{Name: "r", Spec: "@daily", Missed: periodic.All(1001), Task: task}},
-		"Missed All(0); allowed": {{Name: "r", Spec: "@daily", Missed: periodic.All(0), Task: task}},
+		"Missed All(0): must be": {{Name: "r", Spec: "@daily", Missed: periodic.All(0), Task: task}},
 		"All(5) with NoOverlap":  {{Name: "r", Spec: "@daily", Missed: periodic.All(5), NoOverlap: true, Task: task}},
 		"Kind.Params":            {{Name: "r", Spec: "@daily"}},
 		"Delay 1s":               {{Name: "r", Spec: "@daily", Task: report.Params("r", falldue.EnqueueOptions{Delay: time.Second})}},

@@ -42,25 +42,25 @@ type Spec struct {
 func Parse(spec, zone string) (Spec, error) {
 	location, err := time.LoadLocation(zone)
 	if err != nil || ofHost(zone) {
-		return Spec{}, invalid("zone %.100q; allowed are names of the IANA database, such as Europe/Berlin", zone)
+		return Spec{}, invalid("zone %.100q: must be a name of the IANA database, such as Europe/Berlin", zone)
 	}
 	if text, ok := strings.CutPrefix(spec, "@every "); ok {
 		every, err := time.ParseDuration(strings.TrimSpace(text))
 		if err != nil || every < minEvery || every > maxEvery || every%time.Microsecond != 0 {
-			return Spec{}, invalid("spec %.100q; allowed after @every is a duration of 1s to 876000h, in whole microseconds", spec)
+			return Spec{}, invalid("spec %.100q: after @every must be a duration of 1s to 876000h, in whole microseconds", spec)
 		}
 		return Spec{every: every, zone: location}, nil
 	}
 	if strings.Contains(spec, "=") {
-		return Spec{}, invalid("spec %.100q; allowed is no time zone in it, which is set by Zone", spec)
+		return Spec{}, invalid("spec %.100q: must not name a time zone, which Zone sets", spec)
 	}
 	parsed, err := parseCron(spec)
 	if err != nil {
-		return Spec{}, invalid("spec %.100q: %v; allowed are five fields such as \"30 2 * * *\", @daily, and \"@every 15m\"", spec, err)
+		return Spec{}, invalid("spec %.100q: %v; a spec has five fields such as \"30 2 * * *\", or is @daily or \"@every 15m\"", spec, err)
 	}
 	s := Spec{cron: &parsed, zone: location}
 	if s.Next(time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Spec{}, invalid("spec %.100q has no tick; allowed are expressions that name a day that comes", spec)
+		return Spec{}, invalid("spec %.100q has no tick: must name a day that exists", spec)
 	}
 	return s, nil
 }

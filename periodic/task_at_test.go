@@ -60,7 +60,7 @@ func TestTaskAt(t *testing.T) {
 		if after := find(t, q).Next; !after.Equal(next) {
 			t.Errorf("a trigger moved the next tick from %v to %v", next, after)
 		}
-		if err := periodic.Pause(t.Context(), q, "r", falldue.Note{}); err != nil {
+		if err := periodic.Pause(t.Context(), q, "r"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := periodic.Trigger(t.Context(), q, "r"); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "resume") {
@@ -141,7 +141,7 @@ func TestLostSchedules(t *testing.T) {
 		paused := periodic.Schedule{Name: "paused", Spec: "@every 1h", Task: report.Params("paused")}
 		first := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first")}, paused)
 		tick(t, first)
-		if err := periodic.Pause(t.Context(), q, "paused", falldue.Note{}); err != nil {
+		if err := periodic.Pause(t.Context(), q, "paused"); err != nil {
 			t.Fatal(err)
 		}
 		second := newScheduler(t, q, periodic.Schedule{Name: "r", Spec: "@every 1h", TaskAt: func(tick time.Time) falldue.EnqueueParams {

@@ -48,7 +48,7 @@ func TestUniqueTasksInTransactionsOfPgx(t *testing.T) {
 	if _, err := within(falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail}, 3, 2); !errors.Is(err, falldue.ErrExists) {
 		t.Errorf("ConflictFail: %v", err)
 	}
-	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{})
 	if err != nil || len(page.Tasks) != 2 {
 		t.Errorf("%d tasks are stored (error %v), want 2", len(page.Tasks), err)
 	}

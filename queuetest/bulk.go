@@ -114,7 +114,7 @@ var bulkCases = []conformanceCase{
 			receive(t, started, "the tasks to start")
 		}
 		enqueueNumbers(t, q, k, 1)
-		report, err := ops.New(control).DeleteMany(t.Context(), ops.Filter{Kind: "long"}, ops.BulkOptions{})
+		report, err := ops.New(control).DeleteMany(t.Context(), ops.Filter{Kind: "long"})
 		if err != nil || report.Changed != 1 || report.Left != 2 {
 			t.Errorf("without Running the report is %+v, error %v; want 1 deleted and 2 left", report, err)
 		}
@@ -143,7 +143,7 @@ var bulkCases = []conformanceCase{
 		many := ops.Filter{Kind: "many"}
 		for _, step := range []struct {
 			name   string
-			change func(context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
+			change func(context.Context, ops.Filter, ...ops.BulkOptions) (ops.BulkReport, error)
 			filter ops.Filter
 			before falldue.State
 			after  falldue.State // "" is deleted
@@ -176,13 +176,13 @@ var bulkCases = []conformanceCase{
 		}
 		for name, change := range map[string]func() (ops.BulkReport, error){
 			"no filter": func() (ops.BulkReport, error) {
-				return ops.New(q).DeleteMany(t.Context(), ops.Filter{}, ops.BulkOptions{})
+				return ops.New(q).DeleteMany(t.Context(), ops.Filter{})
 			},
 			"a retry of open tasks": func() (ops.BulkReport, error) {
-				return ops.New(q).RetryMany(t.Context(), ops.Filter{State: falldue.StateOpen}, ops.BulkOptions{})
+				return ops.New(q).RetryMany(t.Context(), ops.Filter{State: falldue.StateOpen})
 			},
 			"a cancel of dead tasks": func() (ops.BulkReport, error) {
-				return ops.New(q).CancelMany(t.Context(), ops.Filter{State: falldue.StateDead}, ops.BulkOptions{})
+				return ops.New(q).CancelMany(t.Context(), ops.Filter{State: falldue.StateDead})
 			},
 			"a spread of a delete": func() (ops.BulkReport, error) {
 				return ops.New(q).DeleteMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1}})
@@ -202,7 +202,7 @@ var bulkCases = []conformanceCase{
 		enqueueNumbers(t, q, k, manyTasks)
 		cancelled := ops.Filter{Kind: "many", State: falldue.StateCancelled}
 		cancelAll := func() {
-			if _, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "many"}, ops.BulkOptions{}); err != nil {
+			if _, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "many"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -242,7 +242,7 @@ var bulkCases = []conformanceCase{
 		if err := q.Cancel(t.Context(), free); err != nil {
 			t.Fatal(err)
 		}
-		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "unique", State: falldue.StateCancelled}, ops.BulkOptions{})
+		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "unique", State: falldue.StateCancelled})
 		if err != nil || report.Changed != 2 || report.Failed != 2 || !report.Complete {
 			t.Fatalf("the report is %+v, error %v; want 2 retried and 2 failed", report, err)
 		}
@@ -305,7 +305,7 @@ var bulkCases = []conformanceCase{
 			`{"order": 42}`: {ids[0], ids[2]}, `{"nested": {"order": 7.0}}`: {ids[2]}, `{"lines": [2]}`: {ids[0]}, `{"order": "42"}`: nil,
 			"ann@example": {ids[0]}, "example.com": ids[:2], `{"order": 42, "to": "bob@example.com"}`: nil, `"order":421`: {ids[1]},
 		} {
-			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "order", Match: match}, ops.ListOptions{})
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "order", Match: match})
 			var got []int64
 			for _, task := range page.Tasks {
 				got = append(got, task.ID)

@@ -83,7 +83,7 @@ var changeCases = []conformanceCase{
 		startWorker(t, q)
 		running := enqueue(t, q, k, true)
 		receive(t, started, "the first task to start")
-		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{}); err != nil {
+		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}); err != nil {
 			t.Fatal(err)
 		}
 		// A worker that has read a later change has read the pause.
@@ -124,7 +124,7 @@ var changeCases = []conformanceCase{
 			},
 		} {
 			for _, until := range []time.Time{now, now.Add(-time.Hour)} {
-				want := "Until " + until.UTC().String() + ", which is over"
+				want := "Until " + until.UTC().String() + " is in the past: must be after"
 				if err := change(until); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), want) {
 					t.Errorf("a %s: error %v, want %q", name, err, want)
 				}
@@ -177,7 +177,7 @@ var changeCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		waitFor(t, q, waiting[2].ID, "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
-		if err := q.Pause(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.PauseOptions{}); err != nil {
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "ahead"}); err != nil {
 			t.Fatal(err)
 		}
 		// A worker that has read a later change has read the pause. It reads them at once after
@@ -185,7 +185,7 @@ var changeCases = []conformanceCase{
 		if err := control.Cancel(t.Context(), cancelled); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Pause(t.Context(), falldue.Subject{Key: "nobody"}, falldue.PauseOptions{}); err != nil {
+		if err := q.Pause(t.Context(), falldue.Subject{Key: "nobody"}); err != nil {
 			t.Fatal(err)
 		}
 		receive(t, probed, "the probe to end")
@@ -201,7 +201,7 @@ var changeCases = []conformanceCase{
 			t.Errorf("a paused task has started: %+v", m)
 		default:
 		}
-		if err := q.Resume(t.Context(), falldue.Subject{Kind: "ahead"}, falldue.Note{}); err != nil {
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "ahead"}); err != nil {
 			t.Fatal(err)
 		}
 		for range waiting {

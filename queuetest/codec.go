@@ -143,7 +143,7 @@ var codecCases = []conformanceCase{
 			{Kind: "boxed", Match: "wanted", Phase: falldue.PhaseRunning}: 0,
 			{Kind: "boxed"}:                                               0,
 		} {
-			page, err := ops.New(q).Tasks(t.Context(), filter, ops.ListOptions{})
+			page, err := ops.New(q).Tasks(t.Context(), filter)
 			if err != nil || page.Undecodable != undecodable {
 				t.Errorf("Tasks with %+v could not decode %d tasks, error %v, want %d", filter, page.Undecodable, err, undecodable)
 			}
@@ -152,7 +152,7 @@ var codecCases = []conformanceCase{
 				t.Errorf("a dry run with %+v: %+v, error %v, want %d tasks that cannot be decoded", filter, report, err, undecodable)
 			}
 		}
-		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "boxed", Match: "wanted"}, ops.BulkOptions{})
+		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "boxed", Match: "wanted"})
 		if err != nil || report.Changed != 1 || report.Undecodable != 2 {
 			t.Errorf("a cancel: %+v, error %v, want one cancelled and two that cannot be decoded", report, err)
 		}

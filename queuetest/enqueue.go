@@ -238,7 +238,7 @@ var enqueueCases = []conformanceCase{
 				t.Fatalf("ran %q, want %q", got, want)
 			}
 		}
-		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
+		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}))
 		// Some of the others may not be settled yet.
 		if err != nil || len(list) == 0 || string(list[0].Payload) != `{"text":"hour"}` || list[0].Attempts != 0 {
 			t.Errorf("the remaining tasks are %+v (error %v), want the one that waits an hour", list, err)

@@ -41,7 +41,7 @@ var filterCases = []conformanceCase{
 			{ops.Filter{Key: long}, ids[2:3]},
 			{ops.Filter{Key: "customer"}, nil},
 		} {
-			list, err := listed(ops.New(q).Tasks(t.Context(), c.filter, ops.ListOptions{}))
+			list, err := listed(ops.New(q).Tasks(t.Context(), c.filter))
 			if got := idsOf(list); err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("Tasks with %+v has %v, error %v, want %v", c.filter, got, err, c.want)
 			}
@@ -50,7 +50,7 @@ var filterCases = []conformanceCase{
 			}
 		}
 		for _, filter := range []ops.Filter{{OlderThan: time.Hour, Key: long}, {Key: "customer 7", NewerThan: time.Hour}} {
-			if report, err := ops.New(q).DeleteMany(t.Context(), filter, ops.BulkOptions{}); err != nil || report.Changed != 1 {
+			if report, err := ops.New(q).DeleteMany(t.Context(), filter); err != nil || report.Changed != 1 {
 				t.Errorf("a delete with %+v: %+v, error %v; want 1 deleted", filter, report, err)
 			}
 		}

@@ -225,7 +225,7 @@ var flowCases = []conformanceCase{
 			"delete": {func(id int64, _ string) error { return q.Delete(t.Context(), id) },
 				[]falldue.State{falldue.StateCancelled, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 			"cancel many": {func(_ int64, key string) error {
-				_, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Key: key}, ops.BulkOptions{})
+				_, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Key: key})
 				return err
 			}, []falldue.State{falldue.StateBlocked, falldue.StateCancelled, falldue.StateOpen, falldue.StateCancelled, falldue.StateCancelled}},
 		} {

@@ -182,7 +182,7 @@ var limitCases = []conformanceCase{
 			}
 		}
 		for name, left := range map[string]int{"hourly": 2, "hourly-burst": 4} {
-			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: name, Phase: falldue.PhaseLimited}, ops.ListOptions{})
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: name, Phase: falldue.PhaseLimited})
 			if err != nil || len(page.Tasks) != left {
 				t.Errorf("of kind %s %d tasks wait for the limit (error %v), want %d", name, len(page.Tasks), err, left)
 			}

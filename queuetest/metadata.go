@@ -36,7 +36,7 @@ var metadataCases = []conformanceCase{
 		if info := waitForState(t, q, id, falldue.StateDone); !maps.Equal(info.Metadata, metadata) {
 			t.Errorf("the task has metadata %v", info.Metadata)
 		}
-		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: k.Name()}, ops.ListOptions{})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: k.Name()})
 		if err != nil || len(page.Tasks) != 1 || !maps.Equal(page.Tasks[0].Metadata, metadata) {
 			t.Errorf("found are %+v (error %v)", page.Tasks, err)
 		}

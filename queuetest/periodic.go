@@ -119,7 +119,7 @@ var periodicCases = []conformanceCase{
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
 		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("")})
 		tickNow(t, s)
-		if err := periodic.Pause(t.Context(), control, "paused", falldue.Note{}); err != nil {
+		if err := periodic.Pause(t.Context(), control, "paused"); err != nil {
 			t.Fatal(err)
 		}
 		wantTasks := func(what string, want int) {
@@ -149,7 +149,7 @@ var periodicCases = []conformanceCase{
 		f.setTick(t, q, time.Second)
 		wantTasks("at the next tick", 2)
 		for name, change := range map[string]func() error{
-			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody", falldue.Note{}) },
+			"pause":  func() error { return periodic.Pause(t.Context(), q, "nobody") },
 			"resume": func() error { return periodic.Resume(t.Context(), q, "nobody") },
 			"trigger": func() error {
 				_, err := periodic.Trigger(t.Context(), q, "nobody")

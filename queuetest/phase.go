@@ -60,7 +60,7 @@ var phaseCases = []conformanceCase{
 		want[enqueue(t, q, unhandled, noteArgs{})] = falldue.PhaseDue
 		want[enqueue(t, q, ends, noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})] = falldue.PhaseScheduled
 		want[enqueue(t, q, runs, noteArgs{})] = falldue.PhaseLimited
-		if err := q.Pause(t.Context(), falldue.Subject{Key: "customer 7"}, falldue.PauseOptions{}); err != nil {
+		if err := q.Pause(t.Context(), falldue.Subject{Key: "customer 7"}); err != nil {
 			t.Fatal(err)
 		}
 		want[enqueue(t, q, unhandled, noteArgs{}, falldue.EnqueueOptions{Key: "customer 7"})] = falldue.PhasePaused
@@ -72,7 +72,7 @@ var phaseCases = []conformanceCase{
 		}
 		want[cancelled] = falldue.PhaseCancelled
 
-		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{})
 		if err != nil || len(page.Tasks) != len(want) || page.More {
 			t.Fatalf("found %d of %d tasks, error %v", len(page.Tasks), len(want), err)
 		}
@@ -84,7 +84,7 @@ var phaseCases = []conformanceCase{
 			byPhase[want[task.ID]] = append(byPhase[want[task.ID]], task.ID)
 		}
 		for phase, ids := range byPhase {
-			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: phase}, ops.ListOptions{})
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: phase})
 			var got []int64
 			for _, task := range page.Tasks {
 				got = append(got, task.ID)
@@ -96,7 +96,7 @@ var phaseCases = []conformanceCase{
 		// Another process knows policies and limits from workers. When there are none, it does
 		// not know when a failed task is due again.
 		phasesOf := func(kind string) (list []falldue.Phase) {
-			page, err := ops.New(stranger).Tasks(t.Context(), ops.Filter{Kind: kind}, ops.ListOptions{})
+			page, err := ops.New(stranger).Tasks(t.Context(), ops.Filter{Kind: kind})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,10 +117,10 @@ var phaseCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, atOnce, ops.OverrideOptions{}); err != nil {
+		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, atOnce); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: falldue.PhaseDue, Kind: "fails"}, ops.ListOptions{}); err != nil || len(page.Tasks) != 1 {
+		if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: falldue.PhaseDue, Kind: "fails"}); err != nil || len(page.Tasks) != 1 {
 			t.Errorf("under a policy without delays %d tasks are due, error %v; want one", len(page.Tasks), err)
 		}
 	}},

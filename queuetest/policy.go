@@ -23,9 +23,9 @@ func parseOverride(t *testing.T, text string) backoff.Override {
 }
 
 // setPolicy sets an override.
-func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o ops.OverrideOptions) {
+func setPolicy(t *testing.T, q *falldue.Queue, s falldue.Subject, text string, o ...ops.OverrideOptions) {
 	t.Helper()
-	if err := ops.New(q).SetPolicy(t.Context(), s, parseOverride(t, text), o); err != nil {
+	if err := ops.New(q).SetPolicy(t.Context(), s, parseOverride(t, text), o...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,7 +103,7 @@ var policyCases = []conformanceCase{
 		own := parsePolicy(t, "delay 100s")
 		id, usual := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Policy: own}), enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
-		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000", ops.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000")
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
 		if info := readTask(t, q, id); info.Attempts != 1 {
 			t.Errorf("the task with a policy of its own is %+v", info)
@@ -130,9 +130,9 @@ var policyCases = []conformanceCase{
 		startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
 		receive(t, started, "the task to start")
-		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1", ops.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1")
 		// A worker that obeys a later override obeys this one.
-		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3", ops.OverrideOptions{})
+		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3")
 		enqueue(t, q, probe, noteArgs{})
 		if most := receive(t, obeys, "the probe to run by its override"); most != 3 {
 			t.Errorf("the probe has %d attempts", most)
@@ -154,7 +154,7 @@ var policyCases = []conformanceCase{
 		failedOnce(t, q, id)
 		stop()
 		for policy, want := range map[string]falldue.Phase{"1ms": falldue.PhaseDue, "max(original, 1d)": falldue.PhaseBackingOff} {
-			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy, ops.OverrideOptions{})
+			setPolicy(t, q, falldue.Subject{Kind: "waits"}, policy)
 			info := waitFor(t, q, id, "a moment old", func(i falldue.TaskInfo) bool { return i.Now.Sub(i.UpdatedAt) > 5*time.Millisecond })
 			tasks := []falldue.TaskInfo{info}
 			if err := ops.New(q).SetPhases(t.Context(), tasks); err != nil || tasks[0].Phase != want {
@@ -207,7 +207,7 @@ var policyCases = []conformanceCase{
 		}{
 			{falldue.Subject{}, good, ops.OverrideOptions{}, "a Subject without"},
 			{falldue.Subject{Kind: "k"}, backoff.Override{}, ops.OverrideOptions{}, "an override without a clause"},
-			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "allowed are times from"},
+			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "must be from"},
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step after 0s"},
 			{falldue.Subject{Policy: "0123456789abcdef"}, good, ops.OverrideOptions{}, "not in the policies table"},
 			{falldue.Subject{Kind: "large"}, parseOverride(t, "original + original + original + original"), ops.OverrideOptions{}, `kind large under the override "original + original + original + original"`},

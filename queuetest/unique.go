@@ -183,7 +183,7 @@ var uniqueCases = []conformanceCase{
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}))
+		list, err := listed(ops.New(q).Tasks(t.Context(), ops.Filter{}))
 		if err != nil || len(list) != 2 || list[0].ID != a || list[1].ID != c.ID {
 			t.Errorf("the table has %+v (error %v), want tasks %d and %d", list, err, a, c.ID)
 		}

@@ -151,7 +151,7 @@ func ExampleNew_rotation() {
 	if err != nil {
 		log.Panic(err)
 	}
-	page, err := ops.New(bare).Tasks(ctx, ops.Filter{Match: `"fd1:2025:`}, ops.ListOptions{})
+	page, err := ops.New(bare).Tasks(ctx, ops.Filter{Match: `"fd1:2025:`})
 	if err != nil {
 		log.Panic(err)
 	}

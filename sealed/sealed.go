@@ -69,14 +69,14 @@ func New(keys ...Key) (*Codec, error) {
 	c := &Codec{aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
 		if !validID.MatchString(k.ID) {
-			return nil, fmt.Errorf("sealed: key id %.33q; allowed are 1 to 32 of A-Z a-z 0-9 . _ -", k.ID)
+			return nil, fmt.Errorf("sealed: key id %.33q: must be 1 to 32 of A-Z a-z 0-9 . _ -", k.ID)
 		}
 		if c.aeads[k.ID] != nil {
 			return nil, fmt.Errorf("sealed: two keys with the id %q", k.ID)
 		}
 		block, err := aes.NewCipher(k.Secret)
 		if err != nil {
-			return nil, fmt.Errorf("sealed: the secret of key %q has %d bytes; allowed are 16, 24 and 32", k.ID, len(k.Secret))
+			return nil, fmt.Errorf("sealed: the secret of key %q has %d bytes: must be 16, 24 or 32", k.ID, len(k.Secret))
 		}
 		if c.aeads[k.ID], err = cipher.NewGCMWithRandomNonce(block); err != nil {
 			return nil, fmt.Errorf("sealed: key %q: %w", k.ID, err)
@@ -102,7 +102,7 @@ func (c *Codec) Strict() *Codec {
 // same when keys change. It panics if the secret is shorter.
 func (c *Codec) HashWith(secret []byte) *Codec {
 	if len(secret) < 16 {
-		panic(fmt.Sprintf("sealed: a secret of %d bytes for hashes; allowed are 16 and more", len(secret)))
+		panic(fmt.Sprintf("sealed: a secret of %d bytes for hashes: must be 16 or more", len(secret)))
 	}
 	hashing := *c
 	hashing.hashes = bytes.Clone(secret)

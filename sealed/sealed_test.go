@@ -127,12 +127,12 @@ func TestCopiedDataCannotBeOpened(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for want, keys := range map[string][]sealed.Key{
-		"no key":              nil,
-		`key id ""`:           {{Secret: newer.Secret}},
-		`key id "a:b"`:        {{ID: "a:b", Secret: newer.Secret}},
-		"two keys":            {newer, newer},
-		"5 bytes":             {{ID: "a", Secret: []byte("short")}},
-		"allowed are 16, 24 ": {{ID: "a"}},
+		"no key":          nil,
+		`key id ""`:       {{Secret: newer.Secret}},
+		`key id "a:b"`:    {{ID: "a:b", Secret: newer.Secret}},
+		"two keys":        {newer, newer},
+		"5 bytes":         {{ID: "a", Secret: []byte("short")}},
+		"must be 16, 24 ": {{ID: "a"}},
 	} {
 		if _, err := sealed.New(keys...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)

@@ -54,7 +54,7 @@ func (c *Clock) Now(t testing.TB) time.Time {
 func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	t.Helper()
 	if d < 0 {
-		t.Fatalf("tasktest: the clock cannot be moved by %v; allowed are 0 and more", d)
+		t.Fatalf("tasktest: the clock cannot be moved by %v: must be 0 or more", d)
 	}
 	if err := c.clock.Move(t.Context(), d); err != nil {
 		t.Fatalf("tasktest: move the test clock: %v", err)
@@ -80,7 +80,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list []Ran) {
 	t.Helper()
 	if d < 0 {
-		t.Fatalf("tasktest: the clock cannot be moved by %v; allowed are 0 and more", d)
+		t.Fatalf("tasktest: the clock cannot be moved by %v: must be 0 or more", d)
 	}
 	end := c.Now(t).Add(d)
 	for {

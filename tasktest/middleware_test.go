@@ -24,7 +24,7 @@ func TestRunOneRunsMiddleware(t *testing.T) {
 			return falldue.Discard(err)
 		}
 	})
-	s := q.Subscribe(falldue.SubscribeOptions{})
+	s := q.Subscribe()
 	enqueue(t, q, k, 1)
 	if ran := tasktest.RunOne(t, q); ran.State != falldue.StateDead || !errors.Is(ran.Err, errDown) || saw != falldue.OutcomeRetried {
 		t.Errorf("ran %+v, which middleware saw as %q", ran, saw)

@@ -194,13 +194,13 @@ func TestPausedTasksDoNotRun(t *testing.T) {
 			falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error { return nil })
 			enqueue(t, q, k, 1)
 		}
-		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}); err != nil {
 			t.Fatal(err)
 		}
 		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "other" {
 			t.Errorf("while a kind was paused these ran: %+v", ran)
 		}
-		if err := q.Resume(t.Context(), falldue.Subject{Kind: "paused"}, falldue.Note{}); err != nil {
+		if err := q.Resume(t.Context(), falldue.Subject{Kind: "paused"}); err != nil {
 			t.Fatal(err)
 		}
 		if ran := tasktest.Drain(t, q); len(ran) != 1 || ran[0].Kind != "paused" {

@@ -39,7 +39,7 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 		}
 		held, unknown := enqueue(t, q, paused, ""), enqueue(t, q, other, "")
 		elsewhere := enqueue(t, q, kind, "", falldue.EnqueueOptions{Queue: "high"})
-		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{}); err != nil {
+		if err := q.Pause(t.Context(), falldue.Subject{Kind: "paused"}); err != nil {
 			t.Fatal(err)
 		}
 		tasktest.Drain(t, q)

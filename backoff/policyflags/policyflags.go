@@ -101,28 +101,28 @@ func (f policyFlag) value(given string) (string, error) {
 		return "", nil
 	}
 	if err := f.check(given); err != nil {
-		return "", fmt.Errorf("policyflags: %s is %.100q; %w", from, given, err)
+		return "", fmt.Errorf("policyflags: %s is %.100q: %w", from, given, err)
 	}
 	return given, nil
 }
 
 func checkDuration(value string) error {
 	if d, err := time.ParseDuration(value); err != nil || d < 0 {
-		return errors.New("it must be a duration with a unit, such as 15s or 1h30m")
+		return errors.New("must be a duration with a unit, such as 15s or 1h30m")
 	}
 	return nil
 }
 
 func checkNumber(value string) error {
 	if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0) {
-		return errors.New("it must be a number from 0")
+		return errors.New("must be a number from 0")
 	}
 	return nil
 }
 
 func checkCount(value string) error {
 	if n, err := strconv.Atoi(value); err != nil || n < 0 {
-		return errors.New("it must be a whole number from 0")
+		return errors.New("must be a whole number from 0")
 	}
 	return nil
 }

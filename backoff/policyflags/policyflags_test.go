@@ -23,11 +23,11 @@ func TestFlagsComeBeforeTheEnvironment(t *testing.T) {
 		{args: formula[:4], env: map[string]string{"JITTER": "0s", "LIMIT": "7", "BASE": "1h"}, want: "delay 5s + n^2.5; attempts 8"},
 		{args: formula[:2], says: "--default-retry-exponent and --default-retry-jitter missing; set all three flags"},
 		{env: map[string]string{"EXPONENT": "2"}, says: "--default-retry-base and --default-retry-jitter missing"},
-		{args: []string{"--default-retry-base", "15"}, says: `--default-retry-base is "15"; it must be a duration with a unit`},
-		{env: map[string]string{"JITTER": "-1s"}, says: `FALLDUE_DEFAULT_RETRY_JITTER is "-1s"; it must be a duration`},
-		{env: map[string]string{"LIMIT": "1.5"}, says: `FALLDUE_DEFAULT_RETRY_LIMIT is "1.5"; it must be a whole number from 0`},
-		{args: append(formula[:2:2], "--default-retry-exponent", "NaN"), says: `--default-retry-exponent is "NaN"; it must be a number from 0`},
-		{args: append(formula[:2:2], "--default-retry-exponent", "99", "--default-retry-jitter", "1s"), says: "exponent is 99; it must be from 0 to 20"},
+		{args: []string{"--default-retry-base", "15"}, says: `--default-retry-base is "15": must be a duration with a unit`},
+		{env: map[string]string{"JITTER": "-1s"}, says: `FALLDUE_DEFAULT_RETRY_JITTER is "-1s": must be a duration`},
+		{env: map[string]string{"LIMIT": "1.5"}, says: `FALLDUE_DEFAULT_RETRY_LIMIT is "1.5": must be a whole number from 0`},
+		{args: append(formula[:2:2], "--default-retry-exponent", "NaN"), says: `--default-retry-exponent is "NaN": must be a number from 0`},
+		{args: append(formula[:2:2], "--default-retry-exponent", "99", "--default-retry-jitter", "1s"), says: "exponent is 99: must be from 0 to 20"},
 	} {
 		t.Run("", func(t *testing.T) {
 			for _, name := range []string{"LIMIT", "BASE", "EXPONENT", "JITTER"} {

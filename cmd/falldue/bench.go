@@ -28,7 +28,7 @@ func benchCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.Tasks < 1 || b.Tasks > ops.MaxMeasured || b.Handlers < 1 || b.Starts < 1 || b.Starts > ops.MaxMeasured {
-				return mistake(fmt.Errorf("--tasks %d, --handlers %d, --starts %d; allowed are 1 and more, and up to %d tasks and starts", b.Tasks, b.Handlers, b.Starts, ops.MaxMeasured))
+				return mistake(fmt.Errorf("--tasks %d, --handlers %d, --starts %d: must be 1 or more, and up to %d tasks and starts", b.Tasks, b.Handlers, b.Starts, ops.MaxMeasured))
 			}
 			what := fmt.Sprintf("bench creates tables whose names begin with falldue_bench_, stores and runs %s tasks as fast as it can, and drops the tables", grouped(int64(b.Tasks)))
 			if err := confirm(cmd, what, yes); err != nil {

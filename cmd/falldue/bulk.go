@@ -89,7 +89,7 @@ type bulkCommand struct {
 	asks       bool   // whether it asks before it changes tasks by their ids
 	expects    bool   // whether tasks that are named must be in the --state
 	one        func(*falldue.Queue, context.Context, int64) error
-	many       func(*ops.Ops, context.Context, ops.Filter, ops.BulkOptions) (ops.BulkReport, error)
+	many       func(*ops.Ops, context.Context, ops.Filter, ...ops.BulkOptions) (ops.BulkReport, error)
 }
 
 const bulkHelp = `List the tasks by their IDs, or select them with flags, which must all match. With flags

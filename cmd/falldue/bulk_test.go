@@ -58,7 +58,7 @@ func TestCommandsChangeManyTasks(t *testing.T) {
 			t.Errorf("the second delete printed %q", got)
 		}
 
-		found, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "charge"}, ops.ListOptions{})
+		found, err := ops.New(q).Tasks(t.Context(), ops.Filter{Kind: "charge"})
 		if err != nil || len(found.Tasks) != 1 {
 			t.Fatalf("found %+v, error %v", found, err)
 		}
@@ -99,10 +99,10 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		t.Cleanup(stop)
 		b := &bulkCommand{verb: "cancel", done: "cancelled", yes: true}
-		b.many = func(op *ops.Ops, ctx context.Context, f ops.Filter, o ops.BulkOptions) (ops.BulkReport, error) {
-			report := o.Report
-			o.Report = func(r ops.BulkReport) { report(r); stop() }
-			return op.CancelMany(ctx, f, o)
+		b.many = func(op *ops.Ops, ctx context.Context, f ops.Filter, o ...ops.BulkOptions) (ops.BulkReport, error) {
+			report := o[0].Report
+			o[0].Report = func(r ops.BulkReport) { report(r); stop() }
+			return op.CancelMany(ctx, f, o[0])
 		}
 		root := &cobra.Command{Use: "falldue", SilenceUsage: true, SilenceErrors: true}
 		root.AddCommand(b.add(&cobra.Command{Use: "cancel"}))

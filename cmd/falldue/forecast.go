@@ -32,7 +32,7 @@ func forecastCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("rate") && !(rate > 0 && rate <= 1e9) {
-				return mistake(fmt.Errorf("--rate %v; allowed are numbers above 0", rate))
+				return mistake(fmt.Errorf("--rate %v: must be above 0", rate))
 			}
 			return f.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
 				p, err := f.read(cmd, o, "")

@@ -100,8 +100,8 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--from: backoff: ": {"--from", "nonsense"},
 		`no live worker announces a policy of kind mail; say by --from which one the code has`: nil,
-		"--ramp 0; allowed are numbers of tasks from 1":                                        {"--from", "1h", "--ramp", "0"},
-		"a horizon of 1s; allowed are 1m0s to":                                                 {"--from", "1h", "--for", "1s"},
+		"--ramp 0: must be 1 or more":      {"--from", "1h", "--ramp", "0"},
+		"a horizon of 1s: must be 1m0s to": {"--from", "1h", "--for", "1s"},
 	} {
 		if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "mail", "1m"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v, want %q", args, err, says)

@@ -32,7 +32,7 @@ func lsCommand() *cobra.Command {
 			}
 			filter := selected.get()
 			if selected.list.Limit < 1 {
-				return mistake(fmt.Errorf("--limit %d; allowed are 1 to 10,000", selected.list.Limit))
+				return mistake(fmt.Errorf("--limit %d: must be 1 to 10,000", selected.list.Limit))
 			}
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
 				l := lister{cmd, o, q, asJSON}

@@ -79,16 +79,16 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 		"the database is missing; use --dsn, or set FALLDUE_DSN":                                                       {"up"},
 		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes": {"down", "--dsn", file},
 		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                             {"up", "--dsn", file, "--driver", "oracle"},
-		"no driver for a DSN that begins with redis://; allowed are":                                                   {"up", "--dsn", "redis://localhost/shop"},
-		"the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are":              {"up", "--dsn", "nonsense"},
-		`start "0"; allowed are numbers above 0, and timestamp`:                                                        {"dump", "--engine", "sqlite", "--start", "0"},
-		`table prefix "a-b": allowed are`:                                                                              {"up", "--dsn", file, "--prefix", "a-b"},
+		"no driver for a DSN that begins with redis://: must be":                                                       {"up", "--dsn", "redis://localhost/shop"},
+		"the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be":                  {"up", "--dsn", "nonsense"},
+		`start "0": must be a number above 0, or timestamp`:                                                            {"dump", "--engine", "sqlite", "--start", "0"},
+		`table prefix "a-b": must be`:                                                                                  {"up", "--dsn", file, "--prefix", "a-b"},
 		`schema "s": only PostgreSQL has schemas, not sqlite`:                                                          {"up", "--dsn", file, "--schema", "s"},
 		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
 		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
 		`required flag(s) "engine" not set`:                                                                            {"dump"},
 		`unknown flag: --dsn`:                                                                                          {"dump", "--engine", "sqlite", "--dsn", file},
-		`table prefix "": allowed are 1 to 40 letters, digits and underscores, the first no digit`:                     {"dump", "--engine", "sqlite", "--prefix", ""},
+		`table prefix "": must be 1 to 40 letters, digits and underscores, the first no digit`:                         {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {
 		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %s", args, err, want)

@@ -32,9 +32,9 @@ func TestPauseAndResume(t *testing.T) {
 		}{
 			{exitNotFound, `kind:charge is not paused; "falldue pause" lists what is`, []string{"resume", "charge"}},
 			{exitUsage, "no task of kind chrage waits, and no live worker handles it; confirm with --yes", []string{"pause", "chrage"}},
-			{exitUsage, `--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
+			{exitUsage, `--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
 			{exitUsage, `"noon" is not a time of day such as 09:00`, []string{"pause", "charge", "--until", "noon"}},
-			{exitUsage, `kind "a b"; allowed are`, []string{"pause", "a b"}},
+			{exitUsage, `kind "a b": must be`, []string{"pause", "a b"}},
 		} {
 			if out, err := s.fails(c.status, c.args...); out != "" || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)

@@ -140,7 +140,7 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	ramp := cmd.Flags().Changed("ramp")
 	switch {
 	case ramp && d.rate < 1:
-		return nil, fmt.Errorf("--ramp %d; allowed are numbers of tasks from 1", d.rate)
+		return nil, fmt.Errorf("--ramp %d: must be 1 or more", d.rate)
 	case ramp && len(list) > 1:
 		return nil, fmt.Errorf("--ramp with %d policies; it leads to one", len(list))
 	case d.applies && !ramp:

@@ -69,9 +69,9 @@ func TestPolicyPreviewRefuses(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
 		`--from: "tomorrow" is not a time such as 2026-12-11T14:02:00Z`: {"preview", "zizq", "--from", "tomorrow"},
-		"ops: 0 retries; allowed are 1 to 1000000":                      {"preview", "zizq", "--retries", "0"},
+		"ops: 0 retries: must be 1 to 1000000":                          {"preview", "zizq", "--retries", "0"},
 		`unknown name "nonsense"`:                                       {"preview", "nonsense"},
-		"ops: 0 failures; allowed are 1 to 1,000,000":                   {"herd", "zizq", "--failures", "0"},
+		"ops: 0 failures: must be 1 to 1,000,000":                       {"herd", "zizq", "--failures", "0"},
 	} {
 		if _, err := execute(t, append([]string{"policy"}, args...)...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: status %d, error %v, want %q", args, exitStatus(err), err, says)

@@ -34,13 +34,13 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, "changes 400 waiting tasks whose policy is not known (name it by --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
-			{exitUsage, `kind "a b"; allowed are`, []string{"set", "a b", "4 * original"}},
+			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
-			{exitUsage, `slower by 0; allowed are factors above 0`, []string{"slow", "mail", "0x"}},
+			{exitUsage, `slower by 0: must be a factor above 0`, []string{"slow", "mail", "0x"}},
 			{exitUsage, `"till" in place of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `in place of over and a time`, []string{"ramp", "mail", "over", "lunch"}},
-			{exitUsage, `tasks let run over 1s; allowed are 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
+			{exitUsage, `tasks let run over 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
 			{exitUsage, `the policy of kind mail, of which tasks wait, is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
@@ -99,9 +99,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that policy of their own follow\n$`)
 		contains(t, s.run("policy", "set", "mail", "2 * original", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
 		for want, args := range map[string][]string{
-			`--until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`: {"set", "mail", "2 * original", "--until", "2020-01-01T00:00:00Z"},
-			`until: "2020-01-01T00:00:00Z" is over; allowed are times after 20`:   {"hold", "mail", "until", "2020-01-01T00:00:00Z"},
-			`--until: "-2h" is not a time of day such as 09:00`:                   {"slow", "mail", "4x", "--until", "-2h"},
+			`--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`: {"set", "mail", "2 * original", "--until", "2020-01-01T00:00:00Z"},
+			`until: "2020-01-01T00:00:00Z" is in the past: must be after 20`:   {"hold", "mail", "until", "2020-01-01T00:00:00Z"},
+			`--until: "-2h" is not a time of day such as 09:00`:                {"slow", "mail", "4x", "--until", "-2h"},
 		} {
 			if out, err := s.fails(exitUsage, append(append([]string{"policy"}, args...), "--policy", "mail=10m", "--yes")...); out != "" || err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("%v printed %q, error %v, want %q", args, out, err, want)

@@ -142,7 +142,7 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 		`--attempts-column is empty; it must name the column that counts failed attempts`: {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
 		`the updated-at column: no name was given`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
 		`2 arguments; the usage is falldue policy eval FORMULA`:                           {"eval", "n", "+1"},
-		`geometric: retries is 0; it must be from 1 to 1000000`:                           {"eval", "geometric(retries=0)"},
+		`geometric: retries is 0: must be from 1 to 1000000`:                              {"eval", "geometric(retries=0)"},
 	} {
 		out, err := execute(t, append([]string{"policy"}, args...)...)
 		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {

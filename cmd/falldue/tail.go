@@ -33,7 +33,7 @@ func tailCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {
-				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
+				return mistake(fmt.Errorf("--interval %v: must be %v or more", every, leastInterval))
 			}
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				s, seen := screenOf(cmd), 0

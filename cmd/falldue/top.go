@@ -35,7 +35,7 @@ func topCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {
-				return mistake(fmt.Errorf("--interval %v; allowed are %v and more", every, leastInterval))
+				return mistake(fmt.Errorf("--interval %v: must be %v or more", every, leastInterval))
 			}
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
 				t := &top{Monitor: o.NewMonitor(), ops: o}

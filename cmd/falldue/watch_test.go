@@ -65,7 +65,7 @@ func TestTail(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("interrupted: error %v", err)
 		}
-		if _, err := s.fails(exitUsage, "tail", "--interval", "1ms"); !strings.Contains(err.Error(), "allowed are 100ms and more") {
+		if _, err := s.fails(exitUsage, "tail", "--interval", "1ms"); !strings.Contains(err.Error(), "must be 100ms or more") {
 			t.Error(err)
 		}
 	})

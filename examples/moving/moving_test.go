@@ -68,7 +68,7 @@ func move(t *testing.T, export, enqueue, redis, engine string) (tasks []task) {
 			t.Errorf("run %d printed %q, want %q", i, got, want)
 		}
 	}
-	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func main() {
 // quickstart runs the shop until every task has ended, or ctx does.
 func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writer) (sum summary, err error) {
 	if hour < 10*time.Millisecond || hour > time.Hour {
-		return sum, fmt.Errorf("--hour is %v; it must be from 10ms to 1h", hour)
+		return sum, fmt.Errorf("--hour is %v: must be from 10ms to 1h", hour)
 	}
 	db, closeDB, err := open(ctx, dsn)
 	if err != nil {

@@ -91,7 +91,7 @@ func (w *watcher) untilAllEnded(ctx context.Context) error {
 
 // refresh reads the tasks, displays them, and returns them ordered by kind.
 func (w *watcher) refresh(ctx context.Context) ([]row, error) {
-	page, err := ops.New(w.queue).Tasks(ctx, ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(w.queue).Tasks(ctx, ops.Filter{})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func run(ctx context.Context, dsn, command string) error {
 	case "work":
 		return s.schedules.RunWorker(ctx) // any number of processes may work
 	}
-	return fmt.Errorf("command %q; allowed are migrate, serve and work", command)
+	return fmt.Errorf("command %q: must be migrate, serve or work", command)
 }
 
 func open(dsn string) (*sqlx.DB, error) {

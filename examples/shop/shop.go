@@ -109,7 +109,7 @@ var errOrder = errors.New("order")
 func (s *shop) place(ctx context.Context, customer, coffee string) (Order, error) {
 	o := Order{rand.Text(), customer, coffee, prices[coffee], time.Now().UTC().Format("2006-01"), "placed"}
 	if o.Cents == 0 || customer == "" || len(customer) > 100 {
-		return o, fmt.Errorf("%w: %q for %q; allowed are Sidamo, Huila and Gesha for a customer of up to 100 bytes", errOrder, coffee, customer)
+		return o, fmt.Errorf("%w: %q for %q: must be Sidamo, Huila or Gesha, for a customer of up to 100 bytes", errOrder, coffee, customer)
 	}
 	return o, s.inTx(ctx, func(tx *sqlx.Tx) error {
 		const insert = `insert into orders (id, customer, coffee, cents, month, status)

@@ -69,7 +69,7 @@ func TestTasksShareTheFateOfTheirTransactions(t *testing.T) {
 		if err := db.Get(&orders, "select count(*) from orders"); err != nil || orders != number {
 			t.Errorf("%s: %d orders (error %v), want %d", name, orders, err, number)
 		}
-		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+		page, err := ops.New(q).Tasks(t.Context(), ops.Filter{})
 		if err != nil || len(page.Tasks) != int(number) {
 			t.Errorf("%s: %d tasks (error %v), want %d", name, len(page.Tasks), err, number)
 		}

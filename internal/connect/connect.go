@@ -60,7 +60,7 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 // accepts.
 func resolve(driver, name string) (_, source string, err error) {
 	if name == "" {
-		return "", "", fmt.Errorf("the DSN is empty; allowed are %s", forms)
+		return "", "", fmt.Errorf("the DSN is empty: must be %s", forms)
 	}
 	if driver == "" {
 		if driver, err = driverOf(name); err != nil {
@@ -100,13 +100,13 @@ func driverOf(name string) (string, error) {
 	case strings.HasPrefix(name, "sqlite:"), strings.HasPrefix(name, "file:"), isFile(name):
 		return SQLite, nil
 	case schemePattern.MatchString(name):
-		return "", fmt.Errorf("no driver for a DSN that begins with %s; allowed are %s", schemePattern.FindString(name), forms)
+		return "", fmt.Errorf("no driver for a DSN that begins with %s: must be %s", schemePattern.FindString(name), forms)
 	case mysqlPattern.MatchString(name):
 		return MySQL, nil
 	case keywordPattern.MatchString(name):
 		return Postgres, nil
 	}
-	return "", fmt.Errorf("the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are %s", forms)
+	return "", fmt.Errorf("the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be %s", forms)
 }
 
 func isFile(name string) bool {

@@ -49,9 +49,9 @@ func TestResolveFindsTheDriver(t *testing.T) {
 func TestErrorsListWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, dsn, want string }{
-		{"", "", "the DSN is empty; allowed are postgres://"},
-		{"", "redis://root:secret@localhost/shop", "no driver for a DSN that begins with redis://; allowed are postgres://"},
-		{"", "nonsense", "the DSN has no scheme, such as sqlite: for a new file, and is not an existing file; allowed are postgres://"},
+		{"", "", "the DSN is empty: must be postgres://"},
+		{"", "redis://root:secret@localhost/shop", "no driver for a DSN that begins with redis://: must be postgres://"},
+		{"", "nonsense", "the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be postgres://"},
 		{"", "shop:secret@localhost/shop", "the DSN has no scheme"},
 		{"", "shop:secret@localhost", "the DSN has no scheme"},
 		{"", t.TempDir(), "the DSN has no scheme"},

@@ -5,6 +5,8 @@ package control
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/falldue/falldue/internal/storable"
@@ -59,6 +61,35 @@ func ParseSubject(text string) (s Subject, ok bool) {
 
 // errUnknownSubject explains why a worker cannot apply what a newer release has set or paused.
 var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
+
+// maxSubject is the greatest length of a subject as it is stored.
+const maxSubject = 255
+
+var policyKey = regexp.MustCompile("^[0-9a-f]{16}$")
+
+// Check returns why the subject is invalid, or nil.
+func (s Subject) Check() error {
+	if s == (Subject{}) {
+		return errors.New("a Subject without a queue, a kind, a policy or a key; set one of them")
+	}
+	if s.Queue != "" {
+		if err := storable.CheckName("queue", s.Queue); err != nil {
+			return err
+		}
+	}
+	if s.Kind != "" {
+		if err := storable.CheckName("kind", s.Kind); err != nil {
+			return err
+		}
+	}
+	if s.Policy != "" && !policyKey.MatchString(s.Policy) {
+		return fmt.Errorf("policy %.100q: must be the key of a policy, 16 hexadecimal digits", s.Policy)
+	}
+	if text := s.String(); len(text) > maxSubject {
+		return fmt.Errorf("a Subject of %d bytes, %s: must have up to %d", len(text), text, maxSubject)
+	}
+	return nil
+}
 
 // Selects reports whether the tasks of a lane belong to the subject.
 func (s Subject) Selects(queue string, at store.Lane) bool {

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/falldue/falldue/internal/control"
@@ -33,5 +34,18 @@ func TestTheMostSpecificSubjectIsFirst(t *testing.T) {
 	slices.SortFunc(got, control.Subject.Compare)
 	if !slices.Equal(got, want) {
 		t.Errorf("sorted as %v, want %v", got, want)
+	}
+}
+
+// TestSubjectsAreChecked: an empty subject, and names and keys that no task has, are errors.
+func TestSubjectsAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, s := range []control.Subject{{}, {Queue: "a b"}, {Kind: "é"}, {Policy: "zizq"}, {Kind: strings.Repeat("k", 100), Queue: strings.Repeat("q", 100), Key: strings.Repeat("x", 60)}} {
+		if err := s.Check(); err == nil {
+			t.Errorf("%+v is valid", s)
+		}
+	}
+	if err := (control.Subject{Queue: "default", Kind: "charge", Policy: "0123456789abcdef", Key: "customer:42"}).Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -130,7 +130,7 @@ func scheduleErrors(t *testing.T, q *falldue.Queue) (errs []error) {
 		_, err := periodic.New(q, list...)
 		errs = append(errs, err)
 	}
-	return append(errs, periodic.Pause(t.Context(), q, "nightly", falldue.Note{}))
+	return append(errs, periodic.Pause(t.Context(), q, "nightly"))
 }
 
 func sealedErrors(t *testing.T) (errs []error) {

@@ -111,7 +111,7 @@ func validNumber(text string) error {
 		}
 	}
 	if _, err := strconv.ParseFloat(text, 64); err != nil || isInteger {
-		return fmt.Errorf("number %.60s; allowed are integers of 64 bits and what a double holds; send larger ones as strings", text)
+		return fmt.Errorf("number %.60s: must be an integer of 64 bits, or fit in a double; send larger numbers as strings", text)
 	}
 	return nil
 }

@@ -32,13 +32,13 @@ func CheckTx(tx Tx) error {
 		return errors.New("the transaction is nil")
 	}
 	if _, pool := tx.(interface{ SetMaxOpenConns(n int) }); pool {
-		return fmt.Errorf("%T is a pool; allowed are transactions that begin in it. Without one, call what has no Tx in its name", tx)
+		return fmt.Errorf("%T is a pool: must be a transaction. Without a transaction, call the method without Tx in its name", tx)
 	}
 	switch tx.(type) {
 	case rowsTx, sqlTx:
 		return nil
 	}
-	return fmt.Errorf("a transaction of type %T; allowed are those of database/sql and sqlx, other types with their methods ExecContext and QueryContext, and types with the methods of RowsTx", tx)
+	return fmt.Errorf("a transaction of type %T: must be a transaction of database/sql or sqlx, another type with their methods ExecContext and QueryContext, or a type with the methods of RowsTx", tx)
 }
 
 // unprepared runs statements in a caller's transaction.

@@ -48,7 +48,7 @@ func TestSequencesOfBlueReachGreen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := queues[0].Pause(t.Context(), falldue.Subject{Queue: "default"}, falldue.PauseOptions{}); err != nil { // a change
+	if err := queues[0].Pause(t.Context(), falldue.Subject{Queue: "default"}); err != nil { // a change
 		t.Fatal(err)
 	}
 	var printed []string

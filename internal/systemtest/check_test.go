@@ -35,7 +35,7 @@ func TestRunRefusesDatabaseWithOtherDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "other"}, power, ops.OverrideOptions{})
+	err = ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "other"}, power)
 	if err == nil || !strings.Contains(err.Error(), "16s in Go, but 17s on postgres") {
 		t.Errorf("SetPolicy: error %v, want one that shows 16s and 17s", err)
 	}

@@ -54,7 +54,7 @@ func TestWorkersSayWhatTheyDo(t *testing.T) {
 	if _, err := is.Enqueue(t.Context(), q, 7); err != nil {
 		t.Fatal(err)
 	}
-	events := q.Subscribe(falldue.SubscribeOptions{})
+	events := q.Subscribe()
 	defer events.Close()
 	stop := runUntil(t, q)
 	for ended := 0; ended < 4; {

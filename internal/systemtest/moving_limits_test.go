@@ -156,7 +156,7 @@ func TestInsertedKeysAreThoseOfEnqueue(t *testing.T) {
 		insertWithKey(t, db, engine, "#"+base64.RawURLEncoding.EncodeToString(hash[:]), "1")
 		insertWithKey(t, db, engine, "!~", "2")
 		for _, key := range []string{"Zoë", "!~"} {
-			if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Key: key}, ops.ListOptions{}); err != nil || len(page.Tasks) != 1 {
+			if page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Key: key}); err != nil || len(page.Tasks) != 1 {
 				t.Errorf("%d tasks have the key %q (error %v), want 1", len(page.Tasks), key, err)
 			}
 		}

@@ -134,7 +134,7 @@ func TestFourProcessesObey(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, sooner, ops.OverrideOptions{}); err != nil {
+		if err := ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "fails"}, sooner); err != nil {
 			t.Fatal(err)
 		}
 		for i := range processes {

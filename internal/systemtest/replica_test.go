@@ -59,9 +59,9 @@ func TestInspectionNeedsNoWrites(t *testing.T) {
 					"Attempts":       func() error { _, err := replica.Attempts(ctx, receipt.ID); return err },
 					"Counts":         func() error { _, err := o.Counts(ctx); return err },
 					"EstimateCounts": func() error { _, err := o.EstimateCounts(ctx); return err },
-					"Tasks":          func() error { _, err := o.Tasks(ctx, ops.Filter{}, ops.ListOptions{}); return err },
+					"Tasks":          func() error { _, err := o.Tasks(ctx, ops.Filter{}); return err },
 					"Match": func() error {
-						_, err := o.Tasks(ctx, ops.Filter{Kind: "seen", Match: "1"}, ops.ListOptions{})
+						_, err := o.Tasks(ctx, ops.Filter{Kind: "seen", Match: "1"})
 						return err
 					},
 					"Overdue":   func() error { _, err := o.Overdue(ctx, 0); return err },

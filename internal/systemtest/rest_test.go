@@ -92,7 +92,7 @@ func TestWorkersRestWhileNoTaskCanRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				if s.paused != nil {
-					if err := q.Pause(t.Context(), *s.paused, falldue.PauseOptions{}); err != nil {
+					if err := q.Pause(t.Context(), *s.paused); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -175,7 +175,7 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Fatalf("worker: %v", err)
 	}
 	if engine != testdb.MariaDB {
-		refused("enqueuer reads payloads", second(ops.New(enqueuer).Tasks(ctx, ops.Filter{}, ops.ListOptions{})))
+		refused("enqueuer reads payloads", second(ops.New(enqueuer).Tasks(ctx, ops.Filter{})))
 		falldue.Handle(enqueuer, kind, func(context.Context, falldue.Task[int]) error { return nil })
 		refused("enqueuer works", enqueuer.Run(ctx))
 	}
@@ -244,15 +244,15 @@ func checkRights(t *testing.T, engine, driver string) {
 		t.Errorf("worker: %v", err)
 	}
 	falldue.Handle(reader, kind, func(context.Context, falldue.Task[int]) error { return nil })
-	if page, err := ops.New(reader).Tasks(ctx, ops.Filter{Match: "-2"}, ops.ListOptions{}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Phase != falldue.PhaseDue {
+	if page, err := ops.New(reader).Tasks(ctx, ops.Filter{Match: "-2"}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Phase != falldue.PhaseDue {
 		t.Errorf("reader: found %+v (error %v), want the due task", page, err)
 	}
-	if report, err := ops.New(reader).DeleteMany(ctx, ops.Filter{Kind: "k"}, ops.BulkOptions{}); err != nil || report.Failed != 2 {
+	if report, err := ops.New(reader).DeleteMany(ctx, ops.Filter{Kind: "k"}); err != nil || report.Failed != 2 {
 		t.Errorf("reader: deleted %+v (error %v)", report, err)
 	} else {
 		refused("reader deletes", report.Failures[0].Err)
 	}
-	if report, err := ops.New(worker).DeleteMany(ctx, ops.Filter{Kind: "k"}, ops.BulkOptions{}); err != nil || report.Changed != 2 {
+	if report, err := ops.New(worker).DeleteMany(ctx, ops.Filter{Kind: "k"}); err != nil || report.Changed != 2 {
 		t.Errorf("worker: deleted %+v (error %v)", report, err)
 	}
 
@@ -272,7 +272,7 @@ func checkRights(t *testing.T, engine, driver string) {
 	}
 
 	checkSchedules(t, worker, reader, kind)
-	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s", falldue.Note{}))
+	refused("reader pauses a schedule", periodic.Pause(ctx, reader, "s"))
 	refused("worker drops the tables", drop(ctx, t, workerDB, cfg))
 	if err := drop(ctx, t, migratorDB, cfg); err != nil {
 		t.Errorf("migrator: drop the tables: %v", err)

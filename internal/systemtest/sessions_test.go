@@ -125,7 +125,7 @@ func TestOddSessionsAreRefused(t *testing.T) {
 			refused("Enqueue", err)
 			refused("Run", q.Run(t.Context()))
 			later.Store(false)
-			if tasks, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{}); err != nil || len(tasks.Tasks) != 1 {
+			if tasks, err := ops.New(q).Tasks(t.Context(), ops.Filter{}); err != nil || len(tasks.Tasks) != 1 {
 				t.Errorf("%s: the tasks are %v (error %v)", odd.dsn, tasks.Tasks, err)
 			}
 		}
@@ -182,7 +182,7 @@ func TestWordsHoldUpNoSuccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events := q.Subscribe(falldue.SubscribeOptions{})
+		events := q.Subscribe()
 		defer events.Close()
 		if _, err := db.ExecContext(t.Context(), "set names utf8mb3"); err != nil {
 			if _, err = db.ExecContext(t.Context(), "set names utf8"); err != nil {

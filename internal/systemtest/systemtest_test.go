@@ -94,7 +94,7 @@ func (l *lockedBuilder) String() string {
 // tasks returns all tasks of a queue.
 func tasks(t *testing.T, q *falldue.Queue) []falldue.TaskInfo {
 	t.Helper()
-	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{}, ops.ListOptions{})
+	page, err := ops.New(q).Tasks(t.Context(), ops.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
