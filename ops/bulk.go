@@ -112,7 +112,7 @@ func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bul
 // enqueued for later. Their attempts, their policies and their places in sequences stay. Tasks that are due
 // already stay due, and tasks that run are left. BulkOptions.Spread says when they fall due, which is never later than
 // before for tasks that have not failed. Otherwise it is like [Ops.CancelMany].
-func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts BulkOptions) (BulkReport, error) {
+func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRunNow, f, opts)
 }
 

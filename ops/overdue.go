@@ -42,7 +42,7 @@ func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 // log those of kinds that they do not handle if the first of them has not been taken since.
 func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
 	if olderThan < 0 || olderThan > maxDelay {
-		return nil, invalid("olderThan %v; allowed are 0 to %s", olderThan, longestDelay)
+		return nil, invalid("olderThan %v: must be 0 to %s", olderThan, longestDelay)
 	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
