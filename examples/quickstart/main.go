@@ -18,7 +18,7 @@
 //
 // This file is the shop; it contains all uses of falldue that an application
 // needs. The other files simulate the outside world (world.go), prepare the
-// database (database.go), and display the rows of the task table while the tasks
+// database (database.go), serve the web page (page.go), and display the rows of the task table while the tasks
 // run (watch.go, screen.go, lines.go, summary.go).
 package main
 
@@ -87,6 +87,13 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	if err := createTables(ctx, db, queue); err != nil {
 		return sum, err
 	}
+
+	address, closePage, err := servePage(queue, logger)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, closePage()) }()
+	fmt.Fprintf(out, "The tasks have a web page while the shop is open: %s\n\n", address)
 
 	s := newShop(db, queue, world{hour: hour, opened: time.Now()})
 	falldue.Handle(queue, s.progress, s.askProgress)

@@ -38,6 +38,7 @@ func TestQuickstartRunsToItsEnd(t *testing.T) {
 		}
 		checkDeadTask(t, s)
 		for _, want := range []string{
+			"The tasks have a web page while the shop is open: http://127.0.0.1:",
 			"order.progress   delay 400ms * 2 / pi * atan(n^3 / 15)",
 			"jitter 0.2 * delay; attempts 7",
 			"attempt 3",

@@ -16,6 +16,7 @@
 //   - periodic: schedule, which asks for the invoices of each month (work.go).
 //   - limit per customer: charging, one payment at a time (shop.go).
 //   - sequence: mailing, one mail after the other (shop.go).
+//   - web page for operators: routes (web.go), at http://localhost:8080/ops/falldue/.
 //   - batch: closeMonth, all invoices of a month and then a mail (work.go).
 //   - graceful stop: main and serve, below.
 //   - tests: shop_test.go.
@@ -67,6 +68,7 @@ func run(ctx context.Context, dsn, command string) error {
 		if err != nil {
 			return err
 		}
+		slog.Info("the tasks of the shop have a web page", "url", fmt.Sprintf("http://%s/ops/falldue/", listener.Addr()))
 		return serve(ctx, listener, s.routes(), 30*time.Second)
 	case "work":
 		return s.schedules.RunWorker(ctx) // any number of processes may work

@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dash"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -73,6 +74,7 @@ type shop struct {
 	queue     *falldue.Queue
 	schedules *periodic.Scheduler
 	outside   Outside
+	page      *dash.Handler // for operators
 }
 
 func newShop(db *sqlx.DB, outside Outside) (*shop, error) {
@@ -84,7 +86,11 @@ func newShop(db *sqlx.DB, outside Outside) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shop{db, queue, schedules, outside}
+	page, err := dash.New(queue, dash.Options{Title: "roastery"}) // which shows all and changes nothing
+	if err != nil {
+		return nil, err
+	}
+	s := &shop{db, queue, schedules, outside, page}
 	falldue.Handle(queue, charging, s.charge)
 	falldue.Handle(queue, mailing, s.sendMail)
 	falldue.Handle(queue, invoicing, s.invoice)

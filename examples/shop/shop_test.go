@@ -163,6 +163,17 @@ func TestOrder(t *testing.T) {
 	w.wantSent(t, placed, paid)
 }
 
+// TestOperatorsSeeTheTasks: on the shop's own server.
+func TestOperatorsSeeTheTasks(t *testing.T) {
+	w := newWorld(t)
+	w.place(t, "ada")
+	recorder := httptest.NewRecorder()
+	w.routes().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ops/falldue/", nil))
+	if text := recorder.Body.String(); recorder.Code != http.StatusOK || !strings.Contains(text, "charge") || !strings.Contains(text, "roastery") {
+		t.Errorf("status %d: %s", recorder.Code, text)
+	}
+}
+
 func TestOrderThatIsWrong(t *testing.T) {
 	w := newWorld(t)
 	var said string

@@ -17,6 +17,7 @@ func (s *shop) routes() http.Handler {
 	mux.HandleFunc("POST /orders", answer(s.postOrder))
 	mux.HandleFunc("GET /orders/{id}", answer(s.getOrder))
 	mux.HandleFunc("POST /invoices/{customer}/{month}", answer(s.postInvoice))
+	mux.Handle("/ops/falldue/", http.StripPrefix("/ops/falldue", s.page)) // a real shop signs its operators in before that
 	return mux
 }
 
