@@ -86,6 +86,9 @@ func ExampleOps_Why() {
 		log.Panic(err)
 	}
 	fmt.Println(len(workers), "workers; nobody handles", ops.Unhandled(queues, workers))
+	for _, t := range ops.LongestRunning(workers) {
+		fmt.Println("task", t.ID, "runs since", t.Since)
+	}
 	for kind, policies := range ops.KindPolicies(workers) {
 		if len(policies) > 1 {
 			fmt.Println("two releases differ in their policies of", kind)

@@ -38,6 +38,8 @@ type Worker struct {
 	// Latest and LatestTime are the same of the last 30 to 45 seconds before it was last seen.
 	Latest     map[string]Runs
 	LatestTime time.Duration
+	// Longest are up to 100 of its running tasks, the longest running first, when it was last seen.
+	Longest []RunningTask
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
 	// Refused are the overrides of policies that the worker cannot obey, and Unread is why it
@@ -73,6 +75,29 @@ type RefusedOverride struct {
 	Error      string
 	// Workers are the ids of the workers.
 	Workers []string
+}
+
+// RunningTask is a task that a worker has claimed and not ended. Its handler runs, or waits for a moment to run.
+type RunningTask struct {
+	ID          int64
+	Kind, Queue string
+	Attempt     int
+	Since       time.Time // its claim, by the database's clock
+	Worker      string    // the id of the worker
+}
+
+// LongestRunning returns the running tasks of live workers, the longest running first: of each worker up to 100, when
+// it last announced itself.
+func LongestRunning(workers []Worker) (list []RunningTask) {
+	for _, w := range workers {
+		if w.Live() {
+			list = append(list, w.Longest...)
+		}
+	}
+	slices.SortFunc(list, func(a, b RunningTask) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
+	return list
 }
 
 // Runs counts runs: tasks that succeeded, and attempts that failed.
@@ -167,6 +192,9 @@ func newWorker(r store.StoredWorker) Worker {
 	var recent store.Recent
 	if r.Recent.Valid && json.Unmarshal([]byte(r.Recent.V), &recent) == nil { // else nothing is known of them
 		w.Recent, w.RecentTime = runsOf(recent.Kinds), recent.Over
+		for _, t := range recent.Longest {
+			w.Longest = append(w.Longest, RunningTask{ID: t.ID, Kind: t.Kind, Queue: t.Queue, Attempt: t.Attempt, Since: store.Time(t.Since), Worker: r.ID})
+		}
 		w.Latest, w.LatestTime = runsOf(recent.Latest), recent.LatestOver
 	}
 	var info store.WorkerInfo

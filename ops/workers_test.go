@@ -262,3 +262,34 @@ func TestPoliciesOfLiveWorkers(t *testing.T) {
 		}
 	})
 }
+
+// TestLongestRunning: the announcement of a worker that stops has its running tasks, the longest running first.
+func TestLongestRunning(t *testing.T) {
+	t.Parallel()
+	b := newBacklog(t, testdb.SQLite)
+	goOn, began := make(chan struct{}), make(chan int64, 2)
+	stop := b.start(falldue.Config{Concurrency: 2}, handle(falldue.KindConfig{}, func(_ context.Context, task falldue.Task[json.RawMessage]) error {
+		began <- task.ID
+		<-goOn
+		return nil
+	}, "hangs"))
+	var ids []int64
+	for range 2 {
+		receipt, err := falldue.NewKind[json.RawMessage]("hangs", falldue.KindConfig{}).Enqueue(t.Context(), b.queue, json.RawMessage("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, receipt.ID)
+		<-began
+	}
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	list := b.workers(ops.New(b.queue), "stopping", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Stopping })
+	tasks := ops.LongestRunning(list)
+	if len(tasks) != 2 || tasks[0].ID != ids[0] || tasks[1].ID != ids[1] || tasks[0].Kind != "hangs" || tasks[0].Queue != falldue.DefaultQueue ||
+		tasks[0].Attempt != 1 || tasks[0].Worker != list[0].ID || tasks[0].Since.After(list[0].Now) || tasks[1].Since.Before(tasks[0].Since) {
+		t.Errorf("the running tasks are %+v", tasks)
+	}
+	close(goOn)
+	<-stopped
+}

@@ -54,12 +54,23 @@ type Refusal struct {
 
 // Recent is what a worker says of itself that changes often. It is stored as JSON.
 type Recent struct {
+	// Longest are the runs that began first.
+	Longest []RunningTask   `json:"longest,omitempty"`
 	Running map[string]int  `json:"running"` // handlers, by queue
 	Over    time.Duration   `json:"over"`    // over how long Kinds counts, in nanoseconds
 	Kinds   map[string]Runs `json:"kinds"`   // how runs have ended of late
 	// Latest and LatestOver are the same of a shorter time, in which a failure shows soon.
 	Latest     map[string]Runs `json:"latest,omitempty"`
 	LatestOver time.Duration   `json:"latest_over,omitempty"`
+}
+
+// RunningTask is a task that a worker runs.
+type RunningTask struct {
+	ID      int64  `json:"id"`
+	Kind    string `json:"kind"`
+	Queue   string `json:"queue"`
+	Attempt int    `json:"attempt"`
+	Since   int64  `json:"since"` // its claim, by the database's clock
 }
 
 // Runs is how the runs of a kind have ended.

@@ -18,6 +18,8 @@ const (
 	announceEvery = 15 * time.Second
 	// leaveTimeout is the longest time in which a worker that ends removes itself.
 	leaveTimeout = time.Second
+	// announcedRuns is how many runs an announcement has: 10 kB at most.
+	announcedRuns = 100
 	// keepWorkers is how long a worker that has died is kept in the table.
 	keepWorkers = time.Hour
 )
@@ -28,6 +30,7 @@ type Announcer struct {
 	id       string
 	code     store.WorkerInfo // the part that does not change
 	handlers handlers
+	claims   claims
 	ended    *run.EndedRuns
 	health   *control.HealthReport
 	table    announceTable
@@ -44,6 +47,12 @@ type handlers interface {
 	Running() map[string]int
 }
 
+// claims has the runs of a worker.
+type claims interface {
+	// Longest returns the tasks of the runs that were claimed first, up to a number.
+	Longest(most int) []store.RunningTask
+}
+
 // announceTable is the table of workers.
 type announceTable interface {
 	// Announce stores the row of a worker.
@@ -54,8 +63,8 @@ type announceTable interface {
 }
 
 // NewAnnouncer returns an announcer of a worker whose code is described by info.
-func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
-	return &Announcer{id: id, code: info, handlers: handlers, ended: ended, health: health, table: table, events: events{log}}
+func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, claims claims, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
+	return &Announcer{id: id, code: info, handlers: handlers, claims: claims, ended: ended, health: health, table: table, events: events{log}}
 }
 
 // Info returns what the worker announces of itself.
@@ -103,7 +112,7 @@ func (a *Announcer) announce(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	all, recent := a.ended.Take()
-	recent.Running = a.handlers.Running()
+	recent.Running, recent.Longest = a.handlers.Running(), a.claims.Longest(announcedRuns)
 	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
 	for _, n := range recent.Running {
 		w.Running += n

@@ -66,7 +66,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			sees++
 			return stored, failure
 		}, drop: func() { drops++ }}
-		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.NewTextHandler(&log, nil)))
+		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.NewTextHandler(&log, nil)))
 		a.ended.Kinds = map[string]store.Runs{"k": {Done: 3}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -124,7 +124,7 @@ func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	a := NewAnnouncer("me/1", store.WorkerInfo{}, runningHandlers{}, new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.DiscardHandler))
+	a := NewAnnouncer("me/1", store.WorkerInfo{}, runningHandlers{}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.DiscardHandler))
 	a.Work(ctx)
 	if !dropped {
 		t.Error("its row stays")

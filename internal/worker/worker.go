@@ -222,7 +222,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
 		historian: historian,
-		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, ended, health, s, log),
+		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, claimed, ended, health, s, log),
 	}
 }
 
