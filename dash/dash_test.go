@@ -151,7 +151,7 @@ func (s *site) paths() []string {
 		"", "tasks", "tasks?kind=webhook&phase=backing_off", "tasks?match=note&order=oldest", fmt.Sprintf("task?id=%d", s.dead), fmt.Sprintf("task?id=%d", s.waits),
 		"failures", "failures?kind=webhook", "queues", "workers", "policies", "policy?subject=kind:webhook&form=slow&factor=4&weigh=1",
 		"policy?subject=kind:webhook&form=hold&weigh=1", "policy?subject=kind:webhook&form=ramp&weigh=1", "policy?kind=webhook&override=5m%3B+jitter+1m", "schedules", "doctor",
-		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "running", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
+		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "running", "limits", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
 	}
 }
 
@@ -164,7 +164,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		empty := newSite(t, engine, dash.Options{Allow: everything})
-		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "running", "new"} {
+		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "running", "limits", "new"} {
 			empty.see(path, "<h1", "</html>")
 		}
 		empty.see("", "No worker is running, and nothing waits for one.")

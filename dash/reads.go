@@ -27,6 +27,7 @@ type reads struct {
 	profile   *cached[*ops.Profile]
 	minutes   *cached[[]ops.Span] // the last hour, by queue
 	audit     *cached[[]ops.Deed]
+	limits    *cached[[]ops.Limit]
 	tasks     keyed[ops.Page]
 	task      keyed[taskView]
 }
@@ -43,6 +44,13 @@ func (r *reads) init(h *Handler) {
 	r.history = newCached(r, 5*time.Second, o.OverrideHistory)
 	r.minutes = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Span, error) { return o.History(ctx, ops.HistoryFilter{ByQueue: true}) })
 	r.audit = newCached(r, 5*time.Second, func(ctx context.Context) ([]ops.Deed, error) { return o.Audit(ctx, shownDeeds) })
+	r.limits = newCached(r, 2*time.Second, func(ctx context.Context) ([]ops.Limit, error) {
+		workers, err := o.Workers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return o.Limits(ctx, workers)
+	})
 	r.findings = newCached(r, time.Minute, o.Diagnose)
 	r.findings.limit = 2 * time.Minute
 	r.profile = newCached(r, time.Minute, o.Profile)

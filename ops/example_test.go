@@ -86,6 +86,13 @@ func ExampleOps_Why() {
 		log.Panic(err)
 	}
 	fmt.Println(len(workers), "workers; nobody handles", ops.Unhandled(queues, workers))
+	limits, err := o.Limits(ctx, workers)
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, l := range limits {
+		fmt.Println(l.Owner, l.Text, "full:", l.Full(), "taken:", l.Taken())
+	}
 	for _, t := range ops.LongestRunning(workers) {
 		fmt.Println("task", t.ID, "runs since", t.Since)
 	}

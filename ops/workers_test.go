@@ -263,16 +263,18 @@ func TestPoliciesOfLiveWorkers(t *testing.T) {
 	})
 }
 
-// TestLongestRunning: the announcement of a worker that stops has its running tasks, the longest running first.
+// TestLongestRunning: the announcement of a worker that stops has its running tasks, the longest running first, and they
+// count for its limits.
 func TestLongestRunning(t *testing.T) {
 	t.Parallel()
 	b := newBacklog(t, testdb.SQLite)
 	goOn, began := make(chan struct{}), make(chan int64, 2)
-	stop := b.start(falldue.Config{Concurrency: 2}, handle(falldue.KindConfig{}, func(_ context.Context, task falldue.Task[json.RawMessage]) error {
+	stop := b.start(falldue.Config{Concurrency: 2}, handle(falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2), falldue.AtMost(1).PerKey()}}, func(_ context.Context, task falldue.Task[json.RawMessage]) error {
 		began <- task.ID
 		<-goOn
 		return nil
 	}, "hangs"))
+	o := ops.New(b.queue)
 	var ids []int64
 	for range 2 {
 		receipt, err := falldue.NewKind[json.RawMessage]("hangs", falldue.KindConfig{}).Enqueue(t.Context(), b.queue, json.RawMessage("{}"))
@@ -284,11 +286,21 @@ func TestLongestRunning(t *testing.T) {
 	}
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
-	list := b.workers(ops.New(b.queue), "stopping", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Stopping })
+	list := b.workers(o, "stopping", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Stopping })
 	tasks := ops.LongestRunning(list)
 	if len(tasks) != 2 || tasks[0].ID != ids[0] || tasks[1].ID != ids[1] || tasks[0].Kind != "hangs" || tasks[0].Queue != falldue.DefaultQueue ||
 		tasks[0].Attempt != 1 || tasks[0].Worker != list[0].ID || tasks[0].Since.After(list[0].Now) || tasks[1].Since.Before(tasks[0].Since) {
 		t.Errorf("the running tasks are %+v", tasks)
+	}
+	limits, err := o.Limits(t.Context(), list)
+	if err != nil || len(limits) != 2 || limits[0].PerKey == limits[1].PerKey {
+		t.Errorf("the limits are %+v (error %v)", limits, err)
+	}
+	for _, l := range limits {
+		slices.Sort(l.Tasks)
+		if l.Owner != "kind hangs" || !l.PerKey && (!l.Full() || l.Taken() != 2 || !slices.Equal(l.Tasks, ids) || l.Text != "AtMost(2)") {
+			t.Errorf("a limit is %+v", l)
+		}
 	}
 	close(goOn)
 	<-stopped

@@ -1,0 +1,75 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Limit is a limit that live workers apply, with its state.
+type Limit struct {
+	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
+	// AtMost(20).
+	Owner, Text string
+	// PerKey reports whether each task key has a limit of its own. The other fields are zero then.
+	PerKey bool
+	// Most is how many tasks the limit admits, and Room how many more it admits now. Wait is the time until it
+	// has room again, or 0 if it has room or the time is unknown.
+	Most, Room int
+	Wait       time.Duration
+	// Tasks has the IDs of the tasks that count now, as far as they are known.
+	Tasks []int64
+}
+
+// Taken returns how much of Most is taken.
+func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
+
+// Full reports whether the limit admits no task now.
+func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 }
+
+// Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks that
+// count now. The state of limits per key is that of each key: [Ops.Why] has it for a task.
+func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
+	owners := map[string]string{} // by the names of limits
+	var limits []store.Limit
+	add := func(owner string, list []store.Limit) {
+		for _, l := range list {
+			if _, known := owners[l.Name]; !known {
+				owners[l.Name] = owner
+				limits = append(limits, l)
+			}
+		}
+	}
+	for _, w := range workers {
+		if !w.Live() {
+			continue
+		}
+		for name, q := range w.Queues {
+			add("queue "+name, q.limits)
+		}
+		for name, k := range w.Kinds {
+			add("kind "+name, k.limits)
+		}
+	}
+	var list []Limit
+	var asked []store.Limit
+	for _, l := range limits {
+		if l.PerKey {
+			list = append(list, Limit{Owner: owners[l.Name], Text: l.Text, PerKey: true})
+		} else {
+			asked = append(asked, l)
+		}
+	}
+	states, err := o.store.LimitStates(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range states {
+		list = append(list, Limit{Owner: owners[s.Name], Text: s.Text, Most: s.Most, Room: max(s.Room, 0), Wait: s.Wait, Tasks: s.Taken})
+	}
+	slices.SortFunc(list, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Text, b.Text)) })
+	return list, nil
+}
