@@ -41,6 +41,9 @@ type Config struct {
 	// It must be empty on other engines.
 	Schema string
 
+	// Release names the release of the program, such as v1.4.2, in lists of workers. Defaults to the
+	// version of the program's module, or the revision that it was built from.
+	Release string
 	// Queues has the queues of the worker by name. Run claims tasks only from these
 	// queues: list the queue "default" too if the worker should run its tasks.
 	// Defaults to only the queue "default".

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,15 +168,15 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 	for name, queue := range cfg.Queues {
 		w.Queues[name] = worker.Queue{Concurrency: queue.Concurrency, MaxPrefetch: queue.MaxPrefetch, Limits: limitsOf("queue "+name, queue.Limits)}
 	}
-	w.Info = infoOf(w)
+	w.Info = infoOf(w, cmp.Or(cfg.Release, build.Release()))
 	return w
 }
 
 // infoOf returns what a worker announces of itself.
-func infoOf(cfg worker.Config) store.WorkerInfo {
+func infoOf(cfg worker.Config, release string) store.WorkerInfo {
 	host, _ := os.Hostname()
 	info := store.WorkerInfo{
-		Host: host, PID: os.Getpid(), Release: build.Release(), Library: build.Library(),
+		Host: host, PID: os.Getpid(), Release: release, Library: build.Library(),
 		Queues: map[string]store.WorkerQueue{}, Kinds: map[string]store.WorkerKind{},
 	}
 	for name, queue := range cfg.Queues {

@@ -111,9 +111,17 @@ func (q *Queue) Migrations() (*migrations.Migrator, error) {
 	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
 
+// warnIfRunning reports a call that takes effect only with the next Run. q.mu is locked.
+func (q *Queue) warnIfRunning(call string, attrs ...any) {
+	if q.worker != nil {
+		q.cfg.Logger.Error("falldue: "+call+" was called while Run is running; the worker ignores it until Run is called again", attrs...)
+	}
+}
+
 func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.warnIfRunning("Handle", "kind", k.name)
 	if _, ok := q.kinds[k.name]; ok {
 		q.handlerErrs = append(q.handlerErrs, invalid("kind %.100q is handled twice", k.name))
 	}
@@ -132,6 +140,7 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 func (q *Queue) Use(list ...Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.warnIfRunning("Use")
 	list, err := given("Use", list)
 	q.handlerErrs = append(q.handlerErrs, err)
 	q.use = append(q.use, list...)

@@ -127,6 +127,8 @@ func (t Task[A]) Progress(fraction float64, message string) {
 // If fn panics, the attempt fails with a [PanicError]. If the payload cannot be
 // decoded as an A, the attempt fails without calling fn.
 //
+// Call Handle before [Queue.Run]. A worker that is running does not handle the kind, and logs an error.
+//
 // The middleware list is around this handler alone, the first one outermost, inside of that
 // of [Queue.Use].
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {

@@ -128,7 +128,7 @@ func (m *Migrator) Up(ctx context.Context) (int, error) {
 // EXISTS needs the right to create one even if it exists.
 func (m *Migrator) createSchema(ctx context.Context) error {
 	if m.tables.Schema == "" {
-		return nil
+		return m.checkSearchPath(ctx)
 	}
 	var exists bool
 	err := m.db.QueryRowContext(ctx, "select exists (select 1 from pg_namespace where nspname = $1)", m.tables.Schema).Scan(&exists)
@@ -137,6 +137,21 @@ func (m *Migrator) createSchema(ctx context.Context) error {
 	}
 	_, err = m.db.ExecContext(ctx, "create schema if not exists "+m.versions.d.Quote(m.tables.Schema))
 	return err
+}
+
+// checkSearchPath refuses tables that the search path finds in another schema than the one in which
+// new tables would be: two programs would share them unawares.
+func (m *Migrator) checkSearchPath(ctx context.Context) error {
+	if m.versions.d.Caps.Migrations != "postgres" {
+		return nil
+	}
+	var first, found string
+	err := m.db.QueryRowContext(ctx, `select coalesce(current_schema()::text, ''), coalesce((select n.nspname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalog.to_regclass($1)::oid), '')`, m.tables.Name(m.versions.d, "tasks")).Scan(&first, &found)
+	if err != nil || found == "" || found == first {
+		return err
+	}
+	return fmt.Errorf("migrations: the search path begins with schema %q, and the tables are in schema %q: set Schema to one of them", first, found)
 }
 
 // Down reverts all migrations: it drops the tables with everything in them. It

@@ -20,9 +20,10 @@ const (
 	Added What = "new"
 	// Started: a worker has claimed it.
 	Started What = "started"
-	// Failed: an attempt failed, and it runs again.
+	// Failed: an attempt failed, and the task is retried, under its policy or at a time that its
+	// handler has set.
 	Failed What = "failed"
-	// Snoozed: its handler has snoozed it, or set the time of its next attempt.
+	// Snoozed: its handler has snoozed it.
 	Snoozed What = "snoozed"
 	// Dead, Done and Cancelled: it is finished.
 	Dead      What = "dead"
@@ -170,7 +171,13 @@ func (w *watch) look(ctx context.Context) (events []Event, err error) {
 		}
 	}
 	for _, t := range found {
-		if what := w.changed(t, start); what != "" && !first {
+		what := w.changed(t, start)
+		if what == Snoozed && !first && t.LastError != "" && t.Attempts > 0 {
+			if what, err = w.snoozedOrFailed(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+		if what != "" && !first {
 			events = append(events, eventOf(what, t))
 		}
 	}
@@ -237,6 +244,16 @@ func (w *watch) changed(t store.Watched, now time.Time) (what What) {
 	}
 	w.known[t.ID] = next
 	return what
+}
+
+// snoozedOrFailed returns whether the last run of a snoozed task failed: its handler has set the time of
+// the next attempt.
+func (w *watch) snoozedOrFailed(ctx context.Context, t store.Watched) (What, error) {
+	attempts, err := w.o.store.Attempts(ctx, t.ID)
+	if err == nil && slices.ContainsFunc(attempts, func(a store.Attempt) bool { return a.Fence == t.Fence }) {
+		return Failed, nil
+	}
+	return Snoozed, err
 }
 
 // forget drops tasks that have been finished for long, and some of those that wait if there

@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		defer b.start(falldue.Config{PollInterval: 20 * time.Millisecond}, func(q *falldue.Queue) {
-			for kind, result := range map[string]error{"fails": errors.New("no"), "dies": falldue.Discard(errors.New("never")), "sleeps": falldue.Snooze(time.Hour), "succeeds": nil, "ends": nil} {
+			for kind, result := range map[string]error{"fails": errors.New("no"), "dies": falldue.Discard(errors.New("never")), "waits": falldue.RetryAfter(time.Hour, errors.New("later")), "sleeps": falldue.Snooze(time.Hour), "succeeds": nil, "ends": nil} {
 				cfg := falldue.KindConfig{Policy: backoff.Constant(3 * time.Second)}
 				if kind == "succeeds" {
 					cfg.DoneRetention = time.Hour
@@ -91,6 +91,8 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
+		waits := b.enqueue("waits")
+		expect(waits, ops.Started)
 		cancelled := b.enqueue("ends", falldue.EnqueueOptions{Delay: time.Hour})
 		expect(cancelled, ops.Added)
 		if err := b.queue.Cancel(t.Context(), cancelled); err != nil {
@@ -103,6 +105,12 @@ func TestWatch(t *testing.T) {
 			if want := map[ops.What]string{ops.Failed: "no", ops.Dead: "never"}[what]; e.Error != want {
 				t.Errorf("%+v", e)
 			}
+		}
+		if e := expect(waits, ops.Failed); e.Error != "later" {
+			t.Errorf("an attempt that sets the time of the next one: %+v", e)
+		}
+		if _, snoozed := seen[waits][ops.Snoozed]; snoozed {
+			t.Error("a failure was called a snooze")
 		}
 		if e := expect(old, ops.Failed); e.Error != "no" || e.Attempts != 2 {
 			t.Errorf("%+v", e)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,12 @@ import (
 // password of a DSN out of the list of processes.
 const dsnVariable = "FALLDUE_DSN"
 
+// The environment variables that --prefix and --schema default to.
+const (
+	prefixVariable = "FALLDUE_PREFIX"
+	schemaVariable = "FALLDUE_SCHEMA"
+)
+
 // place is where the tables of falldue are.
 type place struct {
 	dsn, driver string
@@ -43,8 +50,8 @@ func (p *place) databaseFlags(cmd *cobra.Command) {
 }
 
 func (p *place) tableFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.tables.Prefix, "prefix", "falldue_", "prefix of the names of the tables")
-	flags.StringVar(&p.tables.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
+	flags.StringVar(&p.tables.Prefix, "prefix", cmp.Or(os.Getenv(prefixVariable), "falldue_"), "prefix of the names of the tables (default $"+prefixVariable+")")
+	flags.StringVar(&p.tables.Schema, "schema", os.Getenv(schemaVariable), "PostgreSQL schema of the tables (default $"+schemaVariable+", or the connection's search path)")
 }
 
 // complete makes shells complete the values of a flag.

@@ -157,15 +157,15 @@ func migrateDumpCommand(p *place) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := dialect.DefaultServer(dialect.Name(engine))
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			first, err := startNumber(start)
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			files, err := migrations.Dump(d, migrations.DumpParams{Tables: p.tables, Format: migrations.Format(format), Start: first})
 			if err != nil {
-				return err
+				return mistake(err)
 			}
 			if folder != "" {
 				return dumpInto(cmd.OutOrStdout(), folder, files)

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -126,12 +128,16 @@ func plain(s string) string {
 		switch {
 		case r == '\n', r == '\t':
 			return ' '
-		case unicode.IsControl(r):
+		case unicode.IsControl(r), reorders(r):
 			return '�'
 		}
 		return r
 	}, s)
 }
+
+// reorders reports whether a character changes the direction of the text around it, so that people
+// read another text than there is.
+func reorders(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
 
 // jsonFlag adds the flag --json.
 func jsonFlag(cmd *cobra.Command, value *bool, usage string) {
@@ -140,7 +146,26 @@ func jsonFlag(cmd *cobra.Command, value *bool, usage string) {
 
 // jsonLines prints one JSON object a line.
 func jsonLines(out io.Writer) *json.Encoder {
-	lines := json.NewEncoder(out)
+	lines := json.NewEncoder(visible{out})
 	lines.SetEscapeHTML(false)
 	return lines
+}
+
+// visible writes JSON with all control characters, and those that change the direction of text, as
+// escapes. They occur only in strings.
+type visible struct{ io.Writer }
+
+func (v visible) Write(text []byte) (int, error) {
+	escaped := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if r != '\n' && unicode.IsControl(r) || reorders(r) {
+			escaped = fmt.Appendf(escaped, "\\u%04x", r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	if _, err := v.Writer.Write(escaped); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }

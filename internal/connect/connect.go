@@ -72,6 +72,10 @@ func resolve(driver, name string) (_, source string, err error) {
 		return "", "", fmt.Errorf("unknown driver %q; the drivers are %v", driver, drivers)
 	case driver == SQLite && !strings.HasPrefix(name, "file:"):
 		name = sqliteDSN(strings.TrimPrefix(name, "sqlite:"))
+	case driver == Postgres:
+		for poolSetting.MatchString(name) {
+			name = poolSetting.ReplaceAllString(name, "$1")
+		}
 	case driver == MySQL && strings.HasPrefix(name, "mysql://"):
 		if name, err = mysqlDSN(name); err != nil {
 			return "", "", err
@@ -79,6 +83,10 @@ func resolve(driver, name string) (_, source string, err error) {
 	}
 	return driver, name, nil
 }
+
+// poolSetting matches a setting of a DSN, of a URL or as key=value, that only pgx and its pool know. The
+// driver would send it to the server, which refuses it.
+var poolSetting = regexp.MustCompile(`([?&]|^|\s)(?:pool_(?:max_conns|min_conns|min_idle_conns|max_conn_lifetime|max_conn_lifetime_jitter|max_conn_idle_time|health_check_period)|default_query_exec_mode|statement_cache_capacity|description_cache_capacity)\s*=\s*[^&\s]*(?:[&\s]+|$)`)
 
 // forms lists the forms of a DSN.
 //

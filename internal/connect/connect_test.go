@@ -19,6 +19,8 @@ func TestResolveFindsTheDriver(t *testing.T) {
 		{"", "postgres://shop@localhost/shop", Postgres, "postgres://shop@localhost/shop"},
 		{"", "postgresql://shop@localhost/shop", Postgres, "postgresql://shop@localhost/shop"},
 		{"", "host=localhost dbname=shop", Postgres, "host=localhost dbname=shop"},
+		{"", "postgres://shop@localhost/shop?pool_max_conns=5&pool_min_conns=2&sslmode=disable&statement_cache_capacity=0", Postgres, "postgres://shop@localhost/shop?sslmode=disable&"},
+		{"", "host=localhost pool_max_conns=5 pool_max_conn_lifetime=1h dbname=shop", Postgres, "host=localhost dbname=shop"},
 		{"", "shop:secret@tcp(localhost)/shop", MySQL, "shop:secret@tcp(localhost)/shop"},
 		{"", "shop@unix(/run/mysqld.sock)/shop", MySQL, "shop@unix(/run/mysqld.sock)/shop"},
 		{"", "file:shop.db?mode=rw", SQLite, "file:shop.db?mode=rw"},
