@@ -48,11 +48,11 @@ func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, 
 	if err != nil {
 		return nil, err
 	}
-	finder := overdue.Finder{Tables: overdue.In(o.store), OlderThan: olderThan}
-	finder.Delays = func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error) {
+	delays := func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error) {
 		err := now.readOwn(ctx, o.store, policyKeys(heads))
 		return func(at store.Lane) (time.Duration, bool) { return now.delayOf(queue, at) }, err
 	}
+	finder := overdue.Finder{Tables: overdue.In(o.store), OlderThan: olderThan, Delays: delays}
 	lanes, err := finder.Find(ctx)
 	err = errors.Join(err, finder.SetDelays(ctx, lanes, now.limitsOf))
 	groups, failed := finder.Count(ctx, lanes)

@@ -22,15 +22,14 @@ func (e events) claimFailed(queue string, err error) {
 	e.log.Warn("falldue: cannot claim", "queue", queue, retry.Failed(err))
 }
 
-// claimRefused reports tasks of a lane that the database does not let be claimed: the id
-// of one, and how many there were since the last report.
+// claimRefused reports tasks of a lane whose claims the database refuses: the id of one of them, and how
+// many refusals there were since the last report.
 func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, err error) {
 	e.log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
 		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "count", tasks, "error", err)
 }
 
-// corruptLane reports a lane whose first task has values that falldue never
-// writes, because somebody edited the row.
+// corruptLane reports a lane whose first task has values that falldue never writes: the row was edited.
 func (e events) corruptLane(queue string, h store.Head, what string) {
 	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))

@@ -8,13 +8,13 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// A gate decides which lanes a claim leaves out. A lane that is left out costs a
-// claim nothing, however many tasks it holds.
+// A gate decides which lanes a claim leaves out. Such a lane costs a claim nothing, however many tasks it
+// has.
 type gate interface {
-	// admit reports whether claims may take tasks from a lane. It may replace *r,
-	// the rule of the lane. A gate that does not know yet leaves the lane out. If
-	// later is not nil it then finds out, and calls later when claims may take tasks
-	// from the lane.
+	// admit reports whether claims may take tasks from a lane. It may replace *r, the
+	// policy of the lane. A gate that does not know yet leaves the lane out. If later is
+	// not nil, the gate then finds out, and calls later when claims may take tasks from
+	// the lane.
 	admit(at store.Lane, r **control.CompiledPolicy, later func()) bool
 }
 
@@ -26,8 +26,7 @@ func NewGates(queue string, changes *control.ChangeReader, handlers map[string]*
 	return Gates{unpaused{changes, queue}, handledKinds(handlers), readablePolicies{own, queue}, overriddenPolicies{overrides, queue}}
 }
 
-// policyOf returns the policy of a lane, or nil if a gate leaves the lane out. For later see
-// gate.
+// policyOf returns the policy of a lane, or nil if a gate leaves the lane out. For later see [gate].
 func (g Gates) policyOf(at store.Lane, later func()) *control.CompiledPolicy {
 	var r *control.CompiledPolicy
 	for _, one := range g {
@@ -48,8 +47,8 @@ func (g Gates) version() (n int64) {
 	return n
 }
 
-// DelayOf returns the delay of a lane, and false if it is not known. Where another policy is
-// in effect, its rule is made, and all lanes are timed again.
+// DelayOf returns the delay of a lane, and false if the delay is not known yet. All lanes are timed again
+// when it is.
 func (g Gates) DelayOf(at store.Lane) (time.Duration, bool) {
 	r := g.policyOf(at, func() {})
 	if r == nil {
@@ -58,8 +57,8 @@ func (g Gates) DelayOf(at store.Lane) (time.Duration, bool) {
 	return r.DelayIn(at), true
 }
 
-// handledKinds admits lanes of kinds that have a handler in this process. The rule
-// of such a lane is its kind's.
+// handledKinds admits lanes of kinds with a handler in this process. The policy of such a lane is its
+// kind's.
 type handledKinds map[string]*run.Handler
 
 func (h handledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func()) bool {
@@ -70,18 +69,18 @@ func (h handledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func())
 	return true
 }
 
-// readablePolicies admits lanes whose tasks have no policy of their own, or a
-// policy that this process can read. That policy is then the rule of the lane.
+// readablePolicies admits lanes without a per-task policy, and lanes with one that this process can read,
+// which then is the policy of the lane.
 type readablePolicies struct {
-	rules *control.TaskPolicies
-	queue string
+	policies *control.TaskPolicies
+	queue    string
 }
 
 func (p readablePolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {
 	if at.Policy == "" {
 		return true
 	}
-	*r = p.rules.PolicyOf(p.queue, at, later)
+	*r = p.policies.PolicyOf(p.queue, at, later)
 	return *r != nil
 }
 
@@ -95,8 +94,8 @@ func (u unpaused) admit(at store.Lane, _ **control.CompiledPolicy, _ func()) boo
 	return !u.changes.Paused(u.queue, at)
 }
 
-// overriddenPolicies gives lanes the rules that overrides make of theirs. It comes after the gates
-// that set those. A lane whose rule is not made yet is left out until it is.
+// overriddenPolicies gives lanes the policies that overrides make of theirs. It comes after the gates that
+// set the original policies. A lane is left out until its overridden policy is computed.
 type overriddenPolicies struct {
 	overrides *control.Overrides
 	queue     string

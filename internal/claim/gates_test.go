@@ -22,7 +22,7 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 	g := Gates{
 		handledKinds{"known": {Policy: known}, "paused": {Policy: known}},
 		closed("paused"),
-		readablePolicies{rules: &control.TaskPolicies{Recent: map[string]control.TaskPolicy{"own": {Policy: own}}}},
+		readablePolicies{policies: &control.TaskPolicies{Recent: map[string]control.TaskPolicy{"own": {Policy: own}}}},
 	}
 	for at, want := range map[store.Lane]*control.CompiledPolicy{
 		{Kind: "known"}:                known,
@@ -31,7 +31,7 @@ func TestGatesLeaveLanesOut(t *testing.T) {
 		{Kind: "paused"}:               nil,
 	} {
 		if got := g.policyOf(at, nil); got != want {
-			t.Errorf("in %+v the rule is %v, want %v", at, got, want)
+			t.Errorf("in %+v the policy is %v, want %v", at, got, want)
 		}
 	}
 }

@@ -17,11 +17,11 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 	p.lanes.BeginLimited()
 	since := p.lanes.BeginClaim(due)
 	var params store.ClaimParams
-	var rules []*control.CompiledPolicy
-	var left []store.Lane // out by the gates
+	var policies []*control.CompiledPolicy
+	var left []store.Lane // lanes that the gates leave out
 	for i, at := range due {
-		if rule := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); rule != nil {
-			params.Sources, rules = append(params.Sources, p.source(at, rule, since[i])), append(rules, rule)
+		if policy := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); policy != nil {
+			params.Sources, policies = append(params.Sources, p.source(at, policy, since[i])), append(policies, policy)
 		} else {
 			left = append(left, at)
 		}
@@ -43,13 +43,13 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 		p.suspects.add(params.Sources)
 		return err
 	}
-	p.learnLimited(params.Sources, rules, result, start)
-	p.Dispatcher.Take(claims, rules, start)
+	p.learnLimited(params.Sources, policies, result, start)
+	p.Dispatcher.Take(claims, policies, start)
 	return nil
 }
 
-// learnLimited records what a claim under limits that began at start left in the lanes.
-func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledPolicy, result store.Limited, start time.Time) {
+// learnLimited records what a claim under limits, which began at start, left in the lanes.
+func (p *Poller) learnLimited(sources []store.Source, policies []*control.CompiledPolicy, result store.Limited, start time.Time) {
 	last := map[store.Lane]*store.Claim{} // of each lane
 	for _, c := range result.Claims {
 		last[c.From] = c
@@ -69,8 +69,8 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 			}
 			continue
 		}
-		if c != nil && rest.Why != store.Outrun { // which may leave tasks before the last one
-			p.lanes.Advance(at, start.Add(rules[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+		if c != nil && rest.Why != store.Outrun { // an outrun claim may leave tasks before its last one
+			p.lanes.Advance(at, start.Add(policies[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
 		p.park(at, rest, start)
 	}
@@ -80,14 +80,13 @@ func (p *Poller) learnLimited(sources []store.Source, rules []*control.CompiledP
 	p.lanes.Freed(result.Open)
 }
 
-// park makes a lane wait for the limit that has left its tasks, if one has. The claim began
-// at start.
+// park makes a lane wait for the limit that has held back its tasks, if any. The claim began at start.
 func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
 	switch rest.Why {
 	case store.Saturated:
-		if next := rest.Next; next != nil && next.Queue == p.Queue { // else its lane is not known
-			if rule := p.Gates.policyOf(next.Lane, nil); rule != nil {
-				delay := rule.DelayIn(next.Lane)
+		if next := rest.Next; next != nil && next.Queue == p.Queue { // the tracker knows only lanes of this queue
+			if policy := p.Gates.policyOf(next.Lane, nil); policy != nil {
+				delay := policy.DelayIn(next.Lane)
 				due := start.Add(delay - store.Duration(next.Now-next.Anchor))
 				p.lanes.ParkBehind(at, rest.Name, lanes.FirstTask{Lane: next.Lane, Due: due, Delay: delay, Anchor: next.Anchor, Now: next.Now}, p.sweeper.every)
 				return
@@ -100,8 +99,7 @@ func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
 	}
 }
 
-// Freed makes the poller claim from lanes that limits have held back, which may admit more
-// tasks now.
+// Freed makes the poller claim from lanes that limits have held back. The limits may admit more tasks now.
 func (p *Poller) Freed(limits []string) {
 	p.lanes.Freed(limits)
 	retry.Signal(p.woken)
@@ -109,12 +107,12 @@ func (p *Poller) Freed(limits []string) {
 
 // Limiter knows the limits of a queue's lanes.
 type Limiter struct {
-	limits   []store.Limit // Of the queue
+	limits   []store.Limit // of the queue
 	handlers map[string]*run.Handler
 	Any      bool // some tasks have limits
 }
 
-// NewLimiter returns a limiter of a queue with limits of its own.
+// NewLimiter returns a limiter of a queue. limits are the queue's.
 func NewLimiter(limits []store.Limit, handlers map[string]*run.Handler) Limiter {
 	l := Limiter{limits: limits, handlers: handlers, Any: len(limits) > 0}
 	for _, h := range handlers {

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// Listener is the role that lets notices of other processes wake the pollers.
+// Listener is the role that lets notifications of other processes wake the pollers.
 type Listener struct {
 	listen  Listen
 	channel string
@@ -38,8 +38,8 @@ func (l *Listener) Listening() bool { return l.active.Load() }
 // listenFailureEvery is how often a failure to listen is reported while it lasts.
 const listenFailureEvery = time.Minute
 
-// Work listens until ctx ends, and again after a failure. It reports when a failure
-// begins, each minute while it lasts, and when it is over.
+// Work listens until ctx ends, and again after a failure. It reports the begin of a failure, the failure
+// each minute while it lasts, and its end.
 func (l *Listener) Work(ctx context.Context) {
 	var failing atomic.Bool // listen may call wake from any goroutine
 	var reported time.Time

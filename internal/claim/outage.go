@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// outage knows whether a poller's sweeps and claims fail. When one succeeds after an outage, all
+// outage tracks whether a poller's sweeps and claims fail. When a statement succeeds after an outage, all
 // pollers of the worker try again.
 type outage struct {
 	all    Pollers // of the worker
@@ -22,8 +22,7 @@ type outage struct {
 	failures int // in a row; only the poller's loop uses it
 }
 
-// pause returns how long to wait after a failure: longer if nothing has succeeded since the last
-// one.
+// pause returns how long to wait after a failure: longer if nothing has succeeded since the last failure.
 func (o *outage) pause() time.Duration {
 	if !o.failing.Swap(true) {
 		o.failures = 0

@@ -56,7 +56,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	}
 	table.Add("queue:default", statements.ChangePolicy, `{"steps":[{"policy":"original / 2"}],"include_own":true}`, now, time.Time{})
 	read()
-	o.Refresh(t.Context()) // asks for the rule of tasks with a policy of their own
+	o.Refresh(t.Context()) // asks for the policy of tasks with a policy of their own
 	o.Refresh(t.Context())
 	if one, other := p.lanes.Lanes[at].Due.Sub(now), p.lanes.Lanes[with].Due.Sub(now); one != 30*time.Minute || other != time.Hour {
 		t.Errorf("the lanes are due in %v and %v, want 30m and 1h", one, other)
@@ -78,7 +78,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		const count = 12_000
 		log := slog.New(slog.DiscardHandler)
 		reads, checks, answer := 0, 0, make(chan struct{})
-		rules := control.NewTaskPolicies(controltest.Database{OnPolicies: func(_ context.Context, keys []string) (map[string]string, error) {
+		policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(_ context.Context, keys []string) (map[string]string, error) {
 			reads++
 			<-answer
 			texts := map[string]string{}
@@ -98,11 +98,11 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 			outage: noOutage(), every: time.Second, pauseFactor: searchPauseFactor,
 			observer: noObserver{},
 			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{log}, wake: make(chan struct{}, 1),
-			gates:  Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{rules, "default"}},
+			gates:  Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{policies, "default"}},
 			finder: fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		go rules.Work(ctx)
+		go policies.Work(ctx)
 		for range 2 {
 			if err := s.search(ctx); err != nil {
 				t.Fatal(err)

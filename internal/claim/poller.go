@@ -20,7 +20,7 @@ import (
 // Poller claims due tasks of one queue and passes them to the dispatcher. It claims
 // from the lanes that its tracker knows to be due, sweeps for new lanes at every
 // poll, and sleeps until the next task falls due. While large claims return as many
-// tasks as they asked for, a second goroutine claims too: a single loop leaves the
+// tasks as they requested, a second goroutine claims, too: a single loop leaves the
 // database idle while it reads an answer.
 type Poller struct {
 	PollerConfig
@@ -32,9 +32,9 @@ type Poller struct {
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
-	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
+	sweepRequested atomic.Bool   // a task may wait that the tracker does not know
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
-	nextRequest    time.Time     // before this time no request is followed; only loop uses it
+	nextRequest    time.Time     // when the next request to sweep may be followed; only Loop uses it
 }
 
 // PollerConfig has the settings of a poller, and the parts of the worker that it uses.
@@ -74,7 +74,7 @@ type table interface {
 type finder interface {
 	// Find finds all lanes of the queue.
 	Find(context.Context) ([]store.Head, error)
-	// Recheck looks only into some lanes.
+	// Recheck finds the first tasks of some lanes.
 	Recheck(context.Context, []store.Source) ([]store.Head, error)
 }
 
@@ -106,7 +106,7 @@ const maxLimitedSources = 256
 // NewPoller returns a poller of a queue.
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
-	lanes := lanes.NewTracker(rules{cfg.Gates, cfg.Limiter})
+	lanes := lanes.NewTracker(laneRules{cfg.Gates, cfg.Limiter})
 	outage := &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}
 	return &Poller{
 		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, woken), outage: outage,
@@ -115,8 +115,8 @@ func NewPoller(cfg PollerConfig) *Poller {
 	}
 }
 
-// Hint records that a lane has a task that falls due after wait, and wakes the
-// poller. It reports whether the worker handles such tasks.
+// Hint records that a lane has a task, which falls due after wait, and wakes the poller. It reports
+// whether the worker handles such tasks.
 func (p *Poller) Hint(at store.Lane, wait time.Duration) bool {
 	if p.Handlers[at.Kind] == nil {
 		return false
@@ -132,8 +132,8 @@ func (p *Poller) claimedAt() time.Time {
 	return time.Unix(0, p.lastClaim.Load())
 }
 
-// rules are the delays and limits of a queue's lanes.
-type rules struct {
+// laneRules are the delays and limits of a queue's lanes.
+type laneRules struct {
 	Gates
 	Limiter
 }
@@ -147,8 +147,8 @@ func (p *Poller) waits() bool {
 	return (!ok || first.After(time.Now())) && p.Room() > 0
 }
 
-// SweepNow makes the poller look for tasks that it does not know of: at once, or
-// soon if it has just done so.
+// SweepNow makes the poller search for tasks that it does not know: immediately, or soon if the last
+// search has just ended.
 func (p *Poller) SweepNow() {
 	p.sweepRequested.Store(true)
 	retry.Signal(p.woken)
@@ -171,7 +171,7 @@ func (p *Poller) Loop(ctx context.Context) {
 		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
 		case err == nil:
-		case retry.KindOf(p.Table.Classify(err), false) == retry.Refused: // of one lane; others are claimed from
+		case retry.KindOf(p.Table.Classify(err), false) == retry.Refused: // because of one lane; the others go on
 			p.failed(ctx, err, retry.ErrorPause(0))
 		default:
 			p.failed(ctx, err, p.outage.pause())
@@ -179,8 +179,8 @@ func (p *Poller) Loop(ctx context.Context) {
 	}
 }
 
-// failed reports a failure and waits for a time, or until the database has answered another part
-// of the worker.
+// failed reports a failure. It waits for a time, or until the database has answered another part of the
+// worker.
 func (p *Poller) failed(ctx context.Context, err error, wait time.Duration) {
 	if ctx.Err() == nil {
 		p.events().pollFailed(p.Queue, err)
@@ -188,7 +188,7 @@ func (p *Poller) failed(ctx context.Context, err error, wait time.Duration) {
 	}
 }
 
-// Assist claims beside loop while there is more to claim, until ctx ends.
+// Assist claims alongside Loop while there is more to claim, until ctx ends.
 func (p *Poller) Assist(ctx context.Context) {
 	for {
 		select {
@@ -203,7 +203,7 @@ func (p *Poller) Assist(ctx context.Context) {
 		due, suspect := p.suspects.next(due)
 		due, room := p.plan(due)
 		if len(due) == 0 || room == 0 || suspect != nil || limited {
-			continue // those with limits would take each other's permits
+			continue // concurrent claims under limits would take each other's permits
 		}
 		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
 			p.events().claimFailed(p.Queue, err)
@@ -226,9 +226,9 @@ func (p *Poller) Room() int {
 	return p.Budget.Room()
 }
 
-// plan returns from which of the lanes that are due to claim next, and how many tasks.
-// It claims ahead from lanes that come before the first one that allows none, and only
-// while no handler is free: otherwise tasks of the others would never get one.
+// plan returns the due lanes to claim from next, and how many tasks to claim. It claims ahead from the
+// lanes before the first lane that forbids that. While a handler is free, it claims from all due lanes
+// and not ahead: otherwise the later lanes would never get a handler.
 func (p *Poller) plan(due []store.Lane) ([]store.Lane, int) {
 	if len(due) == 0 {
 		return nil, p.Room()
@@ -251,14 +251,14 @@ func (p *Poller) plan(due []store.Lane) ([]store.Lane, int) {
 // ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
 // attempts, which would be used up if the worker died before they start.
 func (p *Poller) ahead(at store.Lane) int {
-	rule := p.Gates.policyOf(at, nil)
-	if rule == nil {
+	policy := p.Gates.policyOf(at, nil)
+	if policy == nil {
 		return run.MaxPrefetch // a claim leaves the lane out
 	}
 	if p.Limiter.Limited(at) {
-		return 0 // a task that waits for a handler would hold a permit
+		return 0 // a task that waits for a handler would take a permit
 	}
-	if most := rule.Policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
+	if most := policy.Policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
 		return 0
 	}
 	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit)
@@ -269,7 +269,7 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
 		p.sweeper.request()
-		if p.OneStatement { // else each lane is a statement of its own
+		if p.OneStatement { // otherwise each lane costs a statement
 			p.hintDefaultLanes()
 		}
 	}
@@ -319,8 +319,8 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	return max(time.Until(until), time.Microsecond), nil
 }
 
-// hintDefaultLanes marks the lanes of new tasks without options due. The tasks of which
-// others notify are most often there, and start in half the time without a sweep first.
+// hintDefaultLanes marks the lanes of new tasks without options due. Most tasks of other processes are
+// in these lanes, and start in half the time without a sweep first.
 func (p *Poller) hintDefaultLanes() {
 	now := time.Now()
 	for name, h := range p.Handlers {
@@ -334,10 +334,10 @@ func (p *Poller) hintDefaultLanes() {
 // dispatcher, and returns how many there were.
 func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
 	since := p.lanes.BeginClaim(due)
-	sources, rules := make([]store.Source, 0, len(due)), make([]*control.CompiledPolicy, 0, len(due))
+	sources, policies := make([]store.Source, 0, len(due)), make([]*control.CompiledPolicy, 0, len(due))
 	for i, at := range due {
-		if rule := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); rule != nil {
-			sources, rules = append(sources, p.source(at, rule, since[i])), append(rules, rule)
+		if policy := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); policy != nil {
+			sources, policies = append(sources, p.source(at, policy, since[i])), append(policies, policy)
 		}
 	}
 	if len(sources) == 0 {
@@ -356,8 +356,8 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		}
 		return 0, err
 	}
-	p.learn(due, rules, claims, room, start)
-	p.Dispatcher.Take(claims, rules, start)
+	p.learn(due, policies, claims, room, start)
+	p.Dispatcher.Take(claims, policies, start)
 	return len(claims), nil
 }
 
@@ -369,9 +369,9 @@ func (p *Poller) params(room int, sources []store.Source) store.ClaimParams {
 	return store.ClaimParams{Queue: p.Queue, Worker: p.WorkerID, Lease: p.LeaseLength, Limit: room, Sources: sources}
 }
 
-// send sends a claim of up to room tasks, which may take up to limit, and reports whether it timed out. It is not
-// Cancelled when ctx ends: if its answer were lost, the tasks it took would wait for the
-// end of their leases.
+// send sends a claim of up to room tasks, which may take up to limit, and reports whether it timed out.
+// The claim is not cancelled when ctx ends: if its answer were lost, its tasks would wait for the end of
+// their leases.
 func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim func(context.Context) ([]*store.Claim, error)) (claims []*store.Claim, late bool, err error) {
 	ctx, cancel := retry.DelayedContext(ctx, limit, retry.ClaimDelay)
 	defer cancel()
@@ -382,7 +382,7 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	if err == nil {
 		p.outage.answered()
 	}
-	if !errors.Is(err, store.ErrNoSlot) { // else others claim
+	if !errors.Is(err, store.ErrNoSlot) { // without a slot nothing was claimed
 		p.Observer.Claimed(p.Queue, room, claims, start, err)
 	}
 	if len(claims) > 0 {
@@ -391,14 +391,13 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	return claims, ctx.Err() != nil, err
 }
 
-// learn records what a claim that began at start found in the lanes. A lane whose
-// tasks were not all taken is still due, from the last task taken on. The next task
-// of a lane that was emptied is unknown until the next sweep, which comes soon unless
-// the lane's first task cannot be claimed.
-func (p *Poller) learn(due []store.Lane, rules []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
+// learn records what a claim, which began at start, found in the lanes. A lane whose tasks were not all
+// taken is still due, from the last taken task on. The next task of an emptied lane is unknown until
+// the next sweep, which comes soon unless the lane's first task cannot be claimed.
+func (p *Poller) learn(due []store.Lane, policies []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
 	if len(claims) < room {
 		took := map[store.Lane]int64{}
-		for _, c := range claims { // of one lane in the order of their anchors
+		for _, c := range claims { // the claims of a lane are in the order of their anchors
 			took[c.From] = c.Anchor
 		}
 		if p.lanes.Emptied(due, took, start) || len(claims) > 0 {
@@ -407,8 +406,8 @@ func (p *Poller) learn(due []store.Lane, rules []*control.CompiledPolicy, claims
 		return
 	}
 	for i, c := range claims {
-		if i+1 == len(claims) || claims[i+1].Place != c.Place { // the last of its lane
-			p.lanes.Advance(c.From, start.Add(rules[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+		if i+1 == len(claims) || claims[i+1].Place != c.Place { // c is the last claim of its lane
+			p.lanes.Advance(c.From, start.Add(policies[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
 	}
 	if len(claims) >= slotThreshold && p.ParallelClaims {

@@ -8,12 +8,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Pollers wakes the pollers of a worker. The pollers are by the names of their
-// queues.
+// Pollers are the pollers of a worker, by queue.
 type Pollers map[string]*Poller
 
-// Hint notifies the poller of a queue of a task in a lane that falls due after
-// wait. It reports whether there is one that runs such tasks.
+// Hint notifies the poller of a queue of a task in a lane, which falls due after wait. It reports whether
+// the worker runs such tasks.
 func (s Pollers) Hint(queue string, at store.Lane, wait time.Duration) bool {
 	p := s[queue]
 	return p != nil && p.Hint(at, wait)
@@ -46,8 +45,7 @@ func (s Pollers) wait() bool {
 	return false
 }
 
-// Notified makes the pollers of the queues that a notice names sweep, or all pollers
-// if it names none.
+// Notified makes the pollers of the queues in a notification sweep, or all pollers if it names no queue.
 func (s Pollers) Notified(notice string) {
 	s.answered()
 	if notice == "" {
@@ -82,7 +80,7 @@ func (s Pollers) SweepNow() {
 	}
 }
 
-// PoliciesChanged makes all pollers go by the policies that hold now.
+// PoliciesChanged makes all pollers use the policies that are in effect now.
 func (s Pollers) PoliciesChanged() {
 	for _, p := range s {
 		p.lanes.Retime()
@@ -90,8 +88,8 @@ func (s Pollers) PoliciesChanged() {
 	}
 }
 
-// Freed notifies the pollers of limits of which permits were freed. A kind's limit may
-// hold back lanes of any queue.
+// Freed notifies the pollers of limits with freed permits. A kind's limit may hold back lanes of any
+// queue.
 func (s Pollers) Freed(limits []string) {
 	for _, p := range s {
 		p.Freed(limits)

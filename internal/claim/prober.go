@@ -11,17 +11,15 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Prober is the role that finds the tasks of other processes soon after their commit, by
-// their ids, which ascend. It probes often while such tasks come, and seldom when none
-// have come for long, or while the worker listens and most tasks come with a notice. What
-// it misses, because a task was committed after one with a greater id, a sweep finds. Ids
-// may go back, as when a backup is restored: a look that sees a smaller one than it knows
-// goes on from there. It leaves out probes while the worker has enough to do and
-// while all connections of the pool are in use. Probes of an idle worker, which are one
-// look-up for tasks and one for changes, stand in for reads of changes.
+// Prober is the role that finds the tasks of other processes soon after their commit, by their ids,
+// which ascend. It probes often while such tasks come, and seldom when none have come for long, or
+// while the worker listens and most tasks come with a notification. A sweep finds tasks that a probe
+// misses because they were committed after a task with a greater id. Ids may go back, when a backup is
+// restored for example: a probe that reads a smaller greatest id than before goes on from there. There
+// are no probes while the worker has enough tasks, or while all connections of the pool are in use. The
+// probes of an idle worker also read whether there are changes, and stand in for reads of changes.
 //
-// Where ids do not ascend, a probe asks for sweeps. They cost more, so that an idle worker
-// makes fewer.
+// Where ids do not ascend, a probe requests sweeps. Sweeps cost more, so that an idle worker makes fewer.
 type Prober struct {
 	byID         bool // ids ascend
 	pollInterval time.Duration
@@ -31,12 +29,12 @@ type Prober struct {
 	demand       demand
 	listener     listener
 
-	idle       bool           // no task has come for so long that the next probe looks first
-	asleep     bool           // none has come for asleepAfter
-	failed     bool           // the last probe has, so that the next one looks first
-	probedAt   time.Time      // when the last look began
-	highWaters []highWater    // the greatest ids of late, the oldest first; none before the first probe
-	seen       map[int64]bool // tasks with greater ids than the first mark
+	idle       bool           // no task has come for so long that the next probe first reads the greatest id
+	asleep     bool           // no task has come for asleepAfter
+	failed     bool           // the last probe failed, so that the next one first reads the greatest id
+	probedAt   time.Time      // when the greatest id was last read
+	highWaters []highWater    // the recent greatest ids, the oldest first; none before the first probe
+	seen       map[int64]bool // tasks with greater ids than the first of highWaters
 	arrival    time.Time      // when a probe last found a task that its pollers did not know
 }
 
@@ -64,7 +62,7 @@ type newsTable interface {
 	NewTasks(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
 }
 
-// mark is the greatest id that was known at some time.
+// highWater is the greatest known id at a time.
 type highWater struct {
 	at time.Time
 	id int64
@@ -76,20 +74,20 @@ const (
 	// quietFactor is how much longer than the pause the time must be since tasks of
 	// another process came, so that the pauses grow with it.
 	quietFactor = 40
-	// probePauseFactor limits probes to a fifth of the time. Most of that is the way to the
+	// probePauseFactor limits probes to a fifth of the time, most of which is the way to the
 	// server and back.
 	probePauseFactor = 4
-	// AsleepAfter is how long after the last task, of whatever process, a worker falls
+	// asleepAfter is how long after the last task, of whatever process, a worker falls
 	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
 	// minutes, as periodic ones often do.
 	asleepAfter = 11 * time.Minute
-	// maxBusy is how long probes may be left out until a sweep finds the tasks that came
-	// meanwhile.
+	// maxBusy is how long probes may be left out. After a longer time, a sweep finds the tasks
+	// that have come.
 	maxBusy = time.Second
 	// probeTimeLimit is the longest time for a probe.
 	probeTimeLimit = 5 * time.Second
-	// idMargin is how much later than a task with a greater id a task may be committed
-	// and be found nevertheless.
+	// idMargin is how much later than a task with a greater id a task may be committed, and
+	// still be found by a probe.
 	idMargin = 100 * time.Millisecond
 	// probePage is the greatest number of tasks that one statement reads, and
 	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
@@ -116,8 +114,8 @@ func (p *Prober) Work(ctx context.Context) {
 			continue
 		}
 		start := time.Now()
-		if err := p.probe(ctx); err != nil { // the sweeps report it
-			p.failed = true // another server may answer next, with smaller ids
+		if err := p.probe(ctx); err != nil { // sweeps report the error
+			p.failed = true // the next answer may come from another server, with smaller ids
 			_ = retry.Pause(ctx, retry.ErrorPause(failures))
 			failures++
 			continue
@@ -133,7 +131,7 @@ func (p *Prober) Work(ctx context.Context) {
 func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 	longest := p.longest()
 	arrival := p.arrival
-	if !p.byID { // the pollers alone know
+	if !p.byID { // only the pollers know of tasks
 		arrival = p.lastTask()
 	}
 	length := min(max(time.Since(arrival)/quietFactor, minProbePause), longest)
@@ -201,7 +199,7 @@ func (p *Prober) probe(ctx context.Context) error {
 		p.failed = false
 		if newest <= first {
 			// Tasks are deleted when they are done, so that the greatest id is often
-			// smaller than before. Whatever has a greater one from now on is new.
+			// smaller than before. All tasks with greater ids from now on are new.
 			p.highWaters, p.seen = []highWater{{at, newest}}, map[int64]bool{}
 			return nil
 		}
@@ -224,8 +222,7 @@ func (p *Prober) probe(ctx context.Context) error {
 	return p.begin(ctx)
 }
 
-// begin makes the next probe look for tasks that come from now on, and leaves those that
-// are there to a sweep.
+// begin makes the next probe find the tasks that come from now on, and leaves earlier tasks to a sweep.
 func (p *Prober) begin(ctx context.Context) error {
 	at := time.Now()
 	newest, err := p.readNewest(ctx)
@@ -236,7 +233,7 @@ func (p *Prober) begin(ctx context.Context) error {
 	return err
 }
 
-// look returns the greatest id of a task, and tells the reader of changes what it has seen.
+// readNewest returns the greatest id of a task, and reports the changes that it has seen to their reader.
 func (p *Prober) readNewest(ctx context.Context) (int64, error) {
 	at := time.Now()
 	news, err := p.table.News(ctx, control.ChangesMargin)
@@ -247,8 +244,7 @@ func (p *Prober) readNewest(ctx context.Context) (int64, error) {
 	return news.Task, err
 }
 
-// found notifies the pollers of tasks that no probe has found before, and that nobody
-// has claimed yet.
+// found notifies the pollers of tasks that no probe has found before and no worker has claimed yet.
 func (p *Prober) found(tasks []store.NewTask) {
 	for _, t := range tasks {
 		waits := t.State == statements.StateOpen || t.State == statements.StateSnoozed

@@ -176,7 +176,7 @@ func TestProberFindsLateCommits(t *testing.T) {
 
 // TestProberFindsTasksWhoseIDsHaveGoneBack, as after a backup was restored or a failover:
 // whether the worker was busy, idle or asleep, and whether or not tasks are left in the
-// table. Meanwhile done tasks are deleted, after which smaller ids are the rule.
+// table. Meanwhile done tasks are deleted, after which smaller ids are the policy.
 func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

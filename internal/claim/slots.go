@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// SlotThreshold is the number of tasks from which a claim is large. After a large
-	// claim, the next ones need a claim slot if the worker may run that many tasks at
-	// once. The claims of smaller workers are too short to disturb each other, and
+	// slotThreshold is the number of tasks from which a claim is large. After a large
+	// claim, the next ones need a claim slot if the worker may run that many tasks
+	// concurrently. The claims of smaller workers are too short to disturb each other, and
 	// gain from running in parallel where a commit takes long.
 	slotThreshold = store.MaxBatch / 4
 	// A poller that finds no free slot waits for minSlotWait, doubled with each try
@@ -31,9 +31,9 @@ type slotWaiter struct {
 	wait    time.Duration
 }
 
-// needed reports whether the next claim of a worker that may have up to limit tasks
-// at once needs a slot. Small claims need one too. By the time they get it they have
-// become larger, and where workers disturb each other, fewer claims cost less.
+// needed reports whether the next claim of a worker with up to limit tasks needs a slot. Small claims need
+// a slot, too. By the time they get one they have become larger, and where workers disturb each other,
+// fewer claims cost less.
 func (w *slotWaiter) needed(limit int) bool {
 	return w.backlog && limit >= slotThreshold && (w.since.IsZero() || time.Since(w.since) < SlotPatience)
 }
@@ -47,7 +47,7 @@ func (w *slotWaiter) refused() time.Duration {
 	return w.wait/2 + rand.N(w.wait/2)
 }
 
-// Claimed records that a claim of up to limit tasks found n.
+// Claimed records that a claim of up to limit tasks found n tasks.
 func (w *slotWaiter) Claimed(n, limit int) {
 	w.backlog = n >= slotThreshold || w.backlog && n == limit
 	w.since, w.wait = time.Time{}, w.wait/2

@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// ClaimOne claims the first task of a lane under its limits, and returns how long they hold it
-// back. Package tasktest runs tasks one at a time.
+// ClaimOne claims the first task of a lane under its limits, or returns how long they hold the task back.
+// Package tasktest runs tasks one at a time.
 func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
 	source := p.source(first.Lane, r, max(first.Anchor, earliestMoment))
 	params := p.params(1, []store.Source{source})

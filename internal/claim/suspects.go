@@ -13,11 +13,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// suspects are the lanes of a queue from which a claim failed. The database may refuse to
-// let some of their tasks be claimed, because of a trigger or an index of the user's or a
-// payload that cannot be read. Such a lane is claimed from alone and by the keys of its
-// tasks, in portions, until the tasks that are refused are known. They are left out, and
-// tried again later. A lane without such tasks is no longer suspect.
+// suspects are the lanes of a queue from which a claim failed. The database may refuse to let some of
+// their tasks be claimed, because of a trigger or an index of the user's, or a payload that cannot be
+// read. A claim from a suspect lane is separate and names tasks by their keys, in batches that shrink
+// until the refused tasks are known. Refused tasks are left out, and tried again later. A lane without
+// refused tasks is no longer suspect.
 type suspects struct {
 	queue  string
 	lanes  *lanes.Tracker
@@ -31,29 +31,29 @@ type suspects struct {
 // suspect is a lane from which a claim failed. Only the poller's loop changes it.
 type suspect struct {
 	batchSize retry.BatchSize
-	next      time.Time // when to claim from it again; guarded by suspects.mu
+	next      time.Time // when to claim from the lane again; guarded by suspects.mu
 	refused   map[int64]refusedTask
-	accepted  time.Time // when tasks were last claimed from it
+	accepted  time.Time // when tasks of the lane were last claimed
 	logged    time.Time // when a refusal was last logged
-	silent    int       // refusals since then
+	silent    int       // refusals since logged
 }
 
-// refusedTask is a task that the database does not let be claimed.
+// refusedTask is a task whose claim the database refuses.
 type refusedTask struct {
 	anchor int64
-	first  time.Time     // when it was first refused
+	first  time.Time     // when the database first refused the task
 	until  time.Time     // when to try again
-	pause  time.Duration // from the last refusal; 0 while it may not be to blame
+	pause  time.Duration // since the last refusal; 0 while the task might not be to blame
 }
 
 const (
-	// A task that is refused is tried again after minRefusedPause, doubled with each
-	// refusal up to maxRefusedPause.
+	// A refused task is tried again after minRefusedPause, doubled with each refusal up to
+	// maxRefusedPause.
 	minRefusedPause = 5 * time.Second
 	maxRefusedPause = 5 * time.Minute
-	// doubtPause is the same while it is not known whether the task is to blame, unless
-	// others can be claimed before. It is longer than a walk waits after failures, so that
-	// the next walk begins with others.
+	// doubtPause is the pause of a task that might not be to blame, unless other tasks can be
+	// claimed before its end. It is longer than the pause between two walks, so that the next
+	// walk begins with other tasks.
 	doubtPause = 15 * time.Second
 	// maxRefusals is how many statements of one claim may fail before the other lanes
 	// have their turn.
@@ -82,8 +82,8 @@ func (s *suspects) add(sources []store.Source) {
 	}
 }
 
-// next returns from which of the lanes that are due to claim next: the first ones that
-// are not suspect, or the first one alone if it is.
+// next returns the due lanes to claim from next: only the first lane if it is suspect, or else the lanes
+// before the first suspect one.
 func (s *suspects) next(due []store.Lane) (lanes []store.Lane, alone *suspect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,31 +113,30 @@ func (s *suspects) acquit(at store.Lane) {
 	delete(s.known, at)
 }
 
-// claimKeys claims tasks by their keys, and returns those that it could claim, and what holds
-// back the others.
+// claimKeys claims tasks by their keys. rest is why a limit held back some of them, and late reports
+// whether the statement timed out.
 type claimKeys func(context.Context, []store.Candidate) (claims []*store.Claim, rest store.Rest, late bool, err error)
 
-// A walk is one claim from a suspect lane: it looks at the due tasks of the lane one
-// after the other.
+// A walk is one claim from a suspect lane. It goes through the due tasks of the lane in order.
 type walk struct {
 	*suspect
 	claim   claimKeys
 	room    int
 	claims  []*store.Claim
 	seen    map[int64]bool
-	alone   []store.Candidate // refused alone
-	doubted []store.Candidate // refused alone before, perhaps because everybody was
-	retried []store.Candidate // refused alone before, and to be tried again after the others
+	alone   []store.Candidate // refused one by one in this walk
+	doubted []store.Candidate // refused one by one before, perhaps with all other tasks
+	retried []store.Candidate // refused one by one before, and due for a try after the others
 	failed  int               // statements
-	rest    store.Rest        // what a limit has left; the walk has ended then
+	rest    store.Rest        // why a limit has left tasks, which ends the walk
 	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
 	err     error             // the last one
 	again   time.Time         // when to claim from the lane again, unless the walk is complete
 }
 
-// claim claims up to room tasks from a suspect lane. It reports whether it has looked at
-// all due tasks of the lane or claimed as many as asked for. If not, the lane is due again
-// at l.next, and err says why.
+// claim claims up to room tasks from a suspect lane. complete reports whether it has tried all due tasks
+// of the lane or claimed as many as requested. Otherwise the lane is due again at l.next, and err is the
+// reason.
 func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, room int, claim claimKeys) (claims []*store.Claim, rest store.Rest, complete bool, err error) {
 	w := &walk{suspect: l, claim: claim, room: room, seen: map[int64]bool{}}
 	start := from.Since
@@ -161,9 +160,9 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 	return w.claims, w.rest, true, nil
 }
 
-// walk walks through a lane, and reports whether it came to the end or claimed as many
-// tasks as asked for. While statements fail, tasks that were refused before come last: a
-// walk may end with each that is refused again.
+// walk walks through a lane, and reports whether it came to the end or claimed as many tasks as requested.
+// While statements fail, tasks that were refused before come last, since each further refusal may end
+// the walk.
 func (s *suspects) walk(ctx context.Context, w *walk, from store.Source) bool {
 	failing := w.batchSize.Failures > 0
 	for after := int64(math.MinInt64); ; {
@@ -205,8 +204,8 @@ func (s *suspects) page(ctx context.Context, from store.Source, after int64) ([]
 	return s.table.Candidates(ctx, s.queue, from, after, store.MaxBatch)
 }
 
-// take claims from a list of tasks, a batchSize at a time. It reports false if the lane has
-// to wait before its next statement: other lanes have their turn after one that timed out.
+// take claims tasks of a list in batches. It reports false if the lane has to wait before its next
+// statement: after a timeout other lanes come first.
 func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bool {
 	for len(list) > 0 && len(w.claims) < w.room && !w.rest.Limited() {
 		if w.err = ctx.Err(); w.err != nil {
@@ -245,8 +244,8 @@ func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bo
 	return true
 }
 
-// refuse records the tasks that were refused alone. One that is perhaps not to blame is
-// tried again soon, after those that have not been alone.
+// refuse records the tasks that were refused one by one. A task that might not be to blame is tried again
+// soon, after tasks that have not been tried one by one.
 func (s *suspects) refuse(w *walk, at store.Lane) {
 	now, named := time.Now(), int64(0)
 	for _, c := range w.alone {
@@ -268,8 +267,7 @@ func (s *suspects) refuse(w *walk, at store.Lane) {
 	}
 }
 
-// claimSuspect claims up to room tasks from a lane from which a claim failed, and passes
-// them to the dispatcher.
+// claimSuspect claims up to room tasks from a suspect lane, and passes them to the dispatcher.
 func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
 	p.lanes.BeginLimited()
 	since, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Gates.policyOf(at, func() { p.Hint(at, 0) })

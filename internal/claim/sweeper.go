@@ -33,18 +33,18 @@ type sweeper struct {
 
 	// Only one search at a time uses these:
 	reported map[corruption]bool // by the last sweep
-	sweepAt  time.Time           // from then on a search is a sweep
+	sweepAt  time.Time           // from this time on a search is a sweep
 
-	running sync.WaitGroup // has the search that runs
-	asleep  atomic.Bool    // no task has come for long, and the prober looks for new ones
+	running sync.WaitGroup // waits for the running search
+	asleep  atomic.Bool    // no task has come for long, and the prober watches for new tasks
 
 	mu   sync.Mutex
 	at   time.Time     // when the next search is due
 	last time.Time     // when the last search ended
 	cost time.Duration // how long it took
 	busy bool          // a search runs
-	late time.Time     // when the search that runs will have taken longer than the interval
-	err  error         // of the last search, until the poller has it
+	late time.Time     // when the running search will have taken longer than the interval
+	err  error         // of the last search, until the poller takes it
 }
 
 const (
@@ -54,8 +54,7 @@ const (
 	// find tasks that claims have passed over.
 	searchPauseFactor, sweepPauseFactor = 10, 20
 	maxSweepPause                       = 10 * time.Second
-	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
-	// asleep.
+	// asleepFactor is how much longer than the poll interval the pauses of a sleeping worker are.
 	asleepFactor = 8
 	// minPause is the shortest pause before a search that a claim or a notification asks for.
 	minPause = 20 * time.Millisecond
@@ -74,8 +73,7 @@ func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, outage *outage, wake cha
 	}
 }
 
-// corruption is a reason why the first task of a lane is corrupt. Each is reported
-// once.
+// corruption is why the first task of a lane is corrupt. Each corruption is reported once.
 type corruption struct {
 	store.Lane
 	what string
@@ -84,7 +82,7 @@ type corruption struct {
 // never is how far off the next search is while one runs, unless one is requested.
 const never = 100 * 365 * 24 * time.Hour
 
-// next returns when the next search is due, or when the search that runs is late.
+// next returns when the next search is due, or when the running search is late.
 func (s *sweeper) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +99,7 @@ func (s *sweeper) endedAt() time.Time {
 	return s.last
 }
 
-// isLate reports, once in each interval, whether the search that runs takes longer than the
+// isLate reports, once in each interval, whether the running search takes longer than the
 // interval. In the meantime nothing finds the tasks that a poll would find.
 func (s *sweeper) isLate() bool {
 	s.mu.Lock()
@@ -202,8 +200,8 @@ func (s *sweeper) search(ctx context.Context) error {
 	return nil
 }
 
-// firstTasks returns the first tasks of lanes. First tasks of lanes that the gates leave out have
-// no due time.
+// firstTasks returns the first tasks of lanes. If the gates leave a lane out, its first task has no due
+// time.
 func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
 	found := make([]lanes.FirstTask, 0, len(heads))
 	for _, h := range heads {
@@ -213,7 +211,7 @@ func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstT
 		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
 		policy := s.gates.policyOf(h.Lane, nil)
 		if policy == nil {
-			// There may be more lanes than policies that are remembered.
+			// There may be more lanes than remembered policies.
 			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
 				policy = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
 			}
@@ -227,7 +225,7 @@ func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstT
 	return found
 }
 
-// findLater records the first task of a lane that the gates left out at first.
+// findLater records the first task of a lane when the gates admit the lane.
 func (s *sweeper) findLater(h store.Head, start time.Time) {
 	s.lanes.Found(s.firstTasks([]store.Head{h}, start))
 	retry.Signal(s.wake)
@@ -248,7 +246,7 @@ func (s *sweeper) report(heads []store.Head) {
 	s.reported = reported
 }
 
-// begin returns the time. From then on the search after this one can be requested.
+// begin returns the time at which a search begins. Requests from then on are for the next search.
 func (s *sweeper) begin() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,8 +255,8 @@ func (s *sweeper) begin() time.Time {
 	return start
 }
 
-// schedule makes the next search due after the interval, or by a time before that, unless an
-// earlier one was requested. It notes what the search that began at start cost.
+// schedule makes the next search due after the interval, or by a time before that, unless an earlier
+// search was requested. It notes the cost of the search that began at start.
 func (s *sweeper) schedule(start, by time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

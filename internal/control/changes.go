@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// changesEvery is the time between two reads of changes while the prober does not look
-	// for them.
+	// changesEvery is the time between two reads of changes while no probes stand in for reads.
 	changesEvery = time.Second
-	// MaxProbePause is the longest time between two looks of the prober, and probeValid is how
-	// long a look stands in for reads: workers obey within two seconds.
+	// MaxProbePause is the longest time between two probes. probeValid is how long a probe stands in
+	// for a read of changes: workers apply changes within two seconds.
 	MaxProbePause = 1750 * time.Millisecond
 	probeValid    = 1850 * time.Millisecond
-	// ChangesMargin is how much later than a change with a later time a change may be
-	// committed and still be read.
+	// ChangesMargin is how late a change may be committed after a change with a later time, for
+	// the next read to find it.
 	ChangesMargin = 30 * time.Second
-	// allChangesEvery is the time between two reads of all changes. They find what was
-	// committed later, and what a failover has lost.
+	// allChangesEvery is the time between two reads of all changes. Such a read finds changes that
+	// were committed later, and notices changes that a failover has lost.
 	allChangesEvery = time.Minute
-	// KeepCancels is how long cancels are kept, which workers read within seconds.
+	// KeepCancels is how long cancels are kept. Workers read them within seconds.
 	KeepCancels = time.Hour
-	// KeepChanges is how long changes are kept after which others were made.
+	// KeepChanges is how long a change is kept after a newer change of its subject.
 	KeepChanges = 90 * 24 * time.Hour
 )
 
@@ -43,11 +42,11 @@ const forEver = 100 * 365 * 24 * time.Hour
 type effects interface {
 	// Cancelled ends the runs of tasks, by their ids, with fences up to a number.
 	Cancelled(fences map[int64]int64)
-	// Paused gives back tasks that wait for a handler and are paused now.
+	// PausedMore releases tasks that wait for a handler and are paused now.
 	PausedMore()
 	// Resumed makes the worker look for tasks that are no longer paused.
 	Resumed()
-	// PoliciesChanged makes the worker go by the policies that are in effect now.
+	// PoliciesChanged makes the worker use the policies that are in effect now.
 	PoliciesChanged()
 }
 
@@ -57,27 +56,26 @@ type changesTable interface {
 	Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
 }
 
-// ChangeReader is the role that reads what people have asked of all workers, and obeys.
-// What it reads twice it obeys twice, which changes nothing.
+// ChangeReader is the role that reads pauses, overrides and cancels, and applies them. A change that
+// is read twice is applied twice, to no further effect.
 type ChangeReader struct {
 	table     changesTable
 	overrides *Overrides
 	effects   effects
 	events    events
-	// health learns whether changes can be read, and which pauses cannot be obeyed.
-	health *HealthReport
-	hurry  chan struct{} // signalled when there is something to read
+	health    *HealthReport // is told whether changes can be read, and which pauses cannot be applied
+	hurry     chan struct{} // signalled when there is something to read
 
-	seen     atomic.Int64 // what the last look saw
-	probedAt atomic.Int64 // when it began, in nanoseconds since 1970
+	seen     atomic.Int64 // the changes, as the last probe saw them
+	probedAt atomic.Int64 // when that probe began, in nanoseconds since 1970
 
 	pauses atomic.Pointer[[]pause] // nil if there are none
 
-	reading chan struct{}          // its one element is held while reading, which guards what follows
+	reading chan struct{}          // a lock, which a read holds; it guards the fields below
 	known   map[string]knownChange // the newest of each topic
-	refused map[string]error       // Pauses that cannot be obeyed, by their subjects
+	refused map[string]error       // pauses that cannot be applied, by their subjects
 	last    time.Time              // when changes were last read
-	lastAll time.Time              // when all were
+	lastAll time.Time              // when all changes were read
 }
 
 // NewChangeReader returns a reader of changes that applies them through overrides and effects.
@@ -106,7 +104,7 @@ func (r *ChangeReader) Work(ctx context.Context) {
 	}
 }
 
-// WorkAfterRead reads changes until ctx ends, as work does, after a read of just now.
+// WorkAfterRead is Work for a caller that has just read changes.
 func (r *ChangeReader) WorkAfterRead(ctx context.Context) {
 	retry.Await(ctx, r.hurry, changesEvery)
 	r.Work(ctx)
@@ -115,8 +113,8 @@ func (r *ChangeReader) WorkAfterRead(ctx context.Context) {
 // ReadSoon makes the role read changes now.
 func (r *ChangeReader) ReadSoon() { retry.Signal(r.hurry) }
 
-// wait waits until the next read: for a time, longer while looks stand in for reads and the
-// last read has not failed, or until there is something to read.
+// wait waits until the next read: for a time, or until there is something to read. It waits longer
+// while probes stand in for reads, unless the last read failed.
 func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 	start := time.Now()
 	for end := start.Add(d); ctx.Err() == nil; {
@@ -134,7 +132,7 @@ func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 	}
 }
 
-// Look takes note of what a look that began at a time has seen of the changes.
+// Probed notes the changes as a probe has seen them, which began at a time.
 func (r *ChangeReader) Probed(at time.Time, seen int64) {
 	r.probedAt.Store(at.UnixNano())
 	if r.seen.Swap(seen) != seen {
@@ -155,7 +153,7 @@ func (r *ChangeReader) nextEnd() time.Duration {
 	return next
 }
 
-// Read reads the changes since the last read, and obeys them. While another goroutine
+// Read reads the changes since the last read, and applies them. While another goroutine
 // reads, perhaps from a connection that has gone silent, it waits as long as ctx allows.
 func (r *ChangeReader) Read(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
@@ -181,12 +179,12 @@ func (r *ChangeReader) Read(ctx context.Context) error {
 	if all {
 		r.lastAll, r.known = start, map[string]knownChange{}
 	}
-	r.obey(list, time.Now()) // the database read its clock before this, so that no pause ends early
+	r.apply(list, time.Now()) // the database read its clock before this, so that no pause ends early
 	return nil
 }
 
-// obey obeys changes that were read at a time.
-func (r *ChangeReader) obey(list []store.StoredChange, read time.Time) {
+// apply applies changes that were read at a time.
+func (r *ChangeReader) apply(list []store.StoredChange, read time.Time) {
 	fences := map[int64]int64{}
 	for _, c := range list {
 		if id, ok := strings.CutPrefix(c.Subject, store.TaskSubject); ok && c.What == statements.ChangeCancel {
@@ -197,7 +195,7 @@ func (r *ChangeReader) obey(list []store.StoredChange, read time.Time) {
 		}
 	}
 	r.learn(list, read)
-	r.overrides.ask(r.overridesAsked())
+	r.overrides.schedule(r.overrideChanges())
 	var before []pause
 	if p := r.pauses.Load(); p != nil {
 		before = *p
@@ -234,8 +232,8 @@ func (r *ChangeReader) learn(list []store.StoredChange, read time.Time) {
 	}
 }
 
-// overridesAsked returns the overrides of policies that the table asks for.
-func (r *ChangeReader) overridesAsked() (list []knownChange) {
+// overrideChanges returns the known overrides of policies.
+func (r *ChangeReader) overrideChanges() (list []knownChange) {
 	for _, c := range r.known {
 		if c.What == statements.ChangePolicy {
 			list = append(list, c)
@@ -244,8 +242,8 @@ func (r *ChangeReader) overridesAsked() (list []knownChange) {
 	return list
 }
 
-// pausesAt returns the pauses that hold at now, and of those whose subjects this release does
-// not know the subjects.
+// pausesAt returns the pauses that are in effect at now. Pauses of subjects that this release does
+// not know are in unknown, by subject.
 func (r *ChangeReader) pausesAt(now time.Time) (list []pause, unknown map[string]error) {
 	unknown = map[string]error{}
 	for _, c := range r.known {
@@ -258,7 +256,7 @@ func (r *ChangeReader) pausesAt(now time.Time) (list []pause, unknown map[string
 			p.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}
 		switch {
-		case !p.holds(now):
+		case !p.inEffect(now):
 		case ok:
 			list = append(list, p)
 		default:
@@ -268,7 +266,7 @@ func (r *ChangeReader) pausesAt(now time.Time) (list []pause, unknown map[string
 	return list, unknown
 }
 
-// refusePauses tells which pauses the worker cannot obey, and logs those that are new.
+// refusePauses reports the pauses that the worker cannot apply, and logs the new ones.
 func (r *ChangeReader) refusePauses(pauses map[string]error) {
 	for subject, err := range pauses {
 		if r.refused[subject] == nil {
@@ -279,13 +277,13 @@ func (r *ChangeReader) refusePauses(pauses map[string]error) {
 	r.health.refusePauses(pauses)
 }
 
-// pausesAt is a pause as a worker knows it.
+// pause is a pause as a worker knows it.
 type pause struct {
 	Subject
 	until time.Time // by the worker's monotonic clock; zero is never
 }
 
-func (p pause) holds(now time.Time) bool { return p.until.IsZero() || now.Before(p.until) }
+func (p pause) inEffect(now time.Time) bool { return p.until.IsZero() || now.Before(p.until) }
 
 // knownChange is a change and when it was read.
 type knownChange struct {
@@ -293,8 +291,8 @@ type knownChange struct {
 	read time.Time
 }
 
-// made returns when the change was made, by the worker's monotonic clock, as far as the read knows:
-// late by what that took.
+// made returns when the change was made, by the worker's monotonic clock. The time is late by the
+// duration of the read.
 func (c knownChange) made() time.Time { return c.read.Add(store.Duration(c.Created - c.Now)) }
 
 // byTime orders changes by the times at which they were made.
@@ -312,5 +310,5 @@ func (r *ChangeReader) Paused(queue string, at store.Lane) bool {
 		return false
 	}
 	now := time.Now()
-	return slices.ContainsFunc(*list, func(p pause) bool { return p.Selects(queue, at) && p.holds(now) })
+	return slices.ContainsFunc(*list, func(p pause) bool { return p.Selects(queue, at) && p.inEffect(now) })
 }

@@ -16,8 +16,8 @@ import (
 type CompiledPolicy struct {
 	Policy backoff.Policy
 	Delay  *store.Delay
-	// original is the rule of which an override has made this one, and setFor the override's
-	// subject. Of other rules they are nil and "".
+	// original is the policy that an override has replaced by this one, and SetFor the override's
+	// subject. Without an override they are nil and "".
 	original *CompiledPolicy
 	SetFor   string
 }
@@ -27,7 +27,7 @@ func Compile(p backoff.Policy) *CompiledPolicy {
 	return &CompiledPolicy{Policy: p, Delay: store.NewDelay(p.Delay())}
 }
 
-// base returns the rule without what an override has made of it.
+// base returns the policy without an override.
 func (r *CompiledPolicy) base() *CompiledPolicy {
 	if r.original != nil {
 		return r.original

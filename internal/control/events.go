@@ -6,7 +6,7 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// events logs what keeps a worker from applying what people ask of all workers.
+// events logs why a worker cannot apply pauses, overrides and policies.
 // It has one method for each log line.
 type events struct{ log *slog.Logger }
 
@@ -18,14 +18,14 @@ func (e events) policiesFailed(policies int, err error) {
 	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, retry.Failed(err))
 }
 
-// overrideFailed reports an override of policies that the worker cannot obey.
+// overrideFailed reports an override of policies that the worker cannot apply.
 func (e events) overrideFailed(subject string, err error) {
-	e.log.Error("falldue: a policy that was set cannot be obeyed; the old one holds", "subject", subject, "error", err)
+	e.log.Error("falldue: cannot apply a policy override; keeping the current policy", "subject", subject, "error", err)
 }
 
-// pauseFailed reports a pause that the worker cannot obey.
+// pauseFailed reports a pause that the worker cannot apply.
 func (e events) pauseFailed(subject string, err error) {
-	e.log.Error("falldue: a pause cannot be obeyed; its tasks go on", "subject", subject, "error", err)
+	e.log.Error("falldue: cannot apply a pause; its tasks go on", "subject", subject, "error", err)
 }
 
 func (e events) changesFailed(err error) {

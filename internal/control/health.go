@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxReported is how many overrides and how many pauses that it cannot obey, and how many
-	// policies of tasks' own that it cannot read, a worker announces.
+	// maxReported is the greatest number of overrides, of pauses, and of policies that a worker
+	// announces because it cannot apply or read them.
 	maxReported = 20
-	// maxTrouble is the greatest length of the error of each of them, in bytes.
+	// maxTrouble is the greatest length of an announced error, in bytes.
 	maxTrouble = 500
-	// unreadAfter is after how many failed reads of the table of changes a worker says so.
+	// unreadAfter is after how many failed reads of the table of changes a worker announces the failure.
 	unreadAfter = 2
 )
 
-// HealthReport is what keeps a worker from what people ask of all workers. The worker announces
-// it, so that people learn of it where they ask, and not in its log alone.
+// HealthReport has the pauses, overrides and policies that a worker cannot apply, and handlers that
+// ignore their timeout. The worker announces it, so that operators see it besides the worker's log.
 type HealthReport struct {
 	Changed chan struct{} // signalled when it has changed
 
@@ -37,7 +37,7 @@ type HealthReport struct {
 // NewHealthReport returns a report without health.
 func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
 
-// refuse sets which overrides of policies the worker cannot obey.
+// refuse sets which overrides of policies the worker cannot apply.
 func (t *HealthReport) refuse(list []store.Refusal) {
 	list = list[:min(len(list), maxReported)]
 	for i := range list {
@@ -67,12 +67,12 @@ func (t *HealthReport) unreadable(err error) {
 	}
 }
 
-// skip sets which policies of tasks' own the worker cannot read, by their keys, and why.
+// skip sets which per-task policies the worker cannot read, by their keys, and why.
 func (t *HealthReport) skip(policies map[string]error) {
 	t.replace(&t.policies, policies)
 }
 
-// refusePauses sets which pauses the worker cannot obey, by their subjects, and why.
+// refusePauses sets which pauses the worker cannot apply, by their subjects, and why.
 func (t *HealthReport) refusePauses(pauses map[string]error) {
 	t.replace(&t.pauses, pauses)
 }

@@ -169,7 +169,7 @@ func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 		table.Add("kind:mail shard:4", statements.ChangePause, "", time.Now(), time.Now().Add(10*time.Minute))
 		after("two of a newer release", time.Minute, "kind:mail shard:4", "shard:3")
 		after("later", 5*time.Minute, "kind:mail shard:4", "shard:3")
-		if n := strings.Count(said.String(), "a pause cannot be obeyed"); n != 2 {
+		if n := strings.Count(said.String(), "cannot apply a pause"); n != 2 {
 			t.Errorf("it logged %d times, want once for each:\n%s", n, &said)
 		}
 		after("the end of one", 10*time.Minute, "shard:3")

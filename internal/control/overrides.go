@@ -14,26 +14,25 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Overrides has the overrides of policies that hold. It is a role, which computes the rules
-// that they give and compares their delays with the database's before they hold. Claims and
-// sweeps do not wait for it: they go by the old rules until then.
+// Overrides has the overrides of policies that are in effect. It is a role: it computes the
+// overridden policies, and compares their delays with the database's before an override takes
+// effect. Claims and sweeps do not wait for that: they use the old policies in the meantime.
 type Overrides struct {
-	kinds   map[string]*CompiledPolicy // the rules of kinds
+	kinds   map[string]*CompiledPolicy // the policies of kinds
 	table   delayChecker
 	effects effects
 	events  events
-	// health learns which overrides cannot be obeyed.
-	health *HealthReport
-	woken  chan struct{}
+	health  *HealthReport // is told which overrides cannot be applied
+	woken   chan struct{}
 
-	// active has the overrides that hold, the most specific first. It is nil if there are
-	// none, which is all that others look at then.
+	// active has the overrides in effect, the most specific first. Without any it is nil, and a
+	// lane's policy costs one load of the pointer.
 	active  atomic.Pointer[[]*override]
-	Version atomic.Int64 // counts the changes of inForce and of the rules in it
+	Version atomic.Int64 // counts the changes of active and of the policies in it
 
 	mu        sync.Mutex
 	scheduled []scheduledOverride
-	wanted    map[request]func() // what to call when the rule is known
+	requested map[request]func() // what to call when the policy is known
 	logged    map[string]string  // the last error of each subject
 	unread    map[string]error   // why the newest override of a subject cannot be read
 }
@@ -44,31 +43,31 @@ type override struct {
 	id         int64
 	includeOwn bool
 	policy     backoff.Override
-	rules      map[*CompiledPolicy]overridden // by the rules that they are made of; overrides.mu guards them
+	policies   map[*CompiledPolicy]overridden // by original policy; Overrides.mu guards the map
 }
 
-// overridden is what an override makes of a rule, or what holds instead.
+// overridden is the policy that an override makes of another, or the policy in effect instead.
 type overridden struct {
 	*CompiledPolicy
-	err     error     // why it was not made
-	retryAt time.Time // when to try again to make it; zero if it was made
+	err     error     // why the override cannot be applied
+	retryAt time.Time // when to try again; zero without an error
 }
 
-// request is a rule of which to make another, and the lane that needs it.
+// request asks for what an override makes of a policy, for a lane.
 type request struct {
 	Subject
-	own  *CompiledPolicy
-	lane askingLane
+	original *CompiledPolicy
+	lane     askingLane
 }
 
-// retryOverride is the time between two tries to make the rules of an override.
+// retryOverride is the time between two tries to apply an override.
 const retryOverride = 10 * time.Second
 
 // NewOverrides returns overrides of the policies of kinds.
 func NewOverrides(table delayChecker, kinds map[string]*CompiledPolicy, effects effects, health *HealthReport, log *slog.Logger) *Overrides {
 	return &Overrides{
 		kinds: kinds, table: table, effects: effects, events: events{log}, health: health, woken: make(chan struct{}, 1),
-		wanted: map[request]func(){}, logged: map[string]string{},
+		requested: map[request]func(){}, logged: map[string]string{},
 	}
 }
 
@@ -80,7 +79,7 @@ func (o *override) follows(queue string, at store.Lane) bool {
 // Any reports whether an override is in effect.
 func (o *Overrides) Any() bool { return o.active.Load() != nil }
 
-// of returns the override that holds for a lane, or nil.
+// of returns the override in effect for a lane, or nil.
 func (o *Overrides) of(queue string, at store.Lane) *override {
 	list := o.active.Load()
 	if list == nil {
@@ -94,61 +93,62 @@ func (o *Overrides) of(queue string, at store.Lane) *override {
 	return nil
 }
 
-// PolicyOf returns the policy of a lane whose rule without overrides is own. It is nil while it is
-// not known; if later is not nil it is then made, and later is called.
-func (o *Overrides) PolicyOf(queue string, at store.Lane, own *CompiledPolicy, later func()) *CompiledPolicy {
+// PolicyOf returns the policy of a lane whose policy without overrides is original. While an
+// overridden policy is not computed yet, PolicyOf returns nil, and later, unless nil, is called when
+// the policy is known.
+func (o *Overrides) PolicyOf(queue string, at store.Lane, original *CompiledPolicy, later func()) *CompiledPolicy {
 	one := o.of(queue, at)
 	if one == nil {
-		return own
+		return original
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if made, ok := one.rules[own]; ok {
+	if made, ok := one.policies[original]; ok {
 		return made.CompiledPolicy
 	}
 	if later != nil {
-		o.wanted[request{one.Subject, own, askingLane{queue, at}}] = later
+		o.requested[request{one.Subject, original, askingLane{queue, at}}] = later
 		retry.Signal(o.woken)
 	}
 	return nil
 }
 
-// Current returns the rule by which a run ends that was claimed under r: overrides may have
-// begun or ended since. What the database computes does not matter there.
+// Current returns the policy in effect now for a run that was claimed under r: overrides may have
+// begun or ended since. The end of a run needs no check of the delay in the database.
 func (o *Overrides) Current(queue string, at store.Lane, r *CompiledPolicy) *CompiledPolicy {
 	if o == nil {
 		return r
 	}
-	own := r.base()
+	original := r.base()
 	one := o.of(queue, at)
 	if one == nil {
-		return own
+		return original
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if made, ok := one.rules[own]; ok {
+	if made, ok := one.policies[original]; ok {
 		return made.CompiledPolicy
 	}
-	if made := one.make(own); made.Policy.Err() == nil {
+	if made := one.make(original); made.Policy.Err() == nil {
 		return made
 	}
-	return own
+	return original
 }
 
-// make returns what the override makes of a rule.
-func (o *override) make(own *CompiledPolicy) *CompiledPolicy {
-	made := Compile(o.policy.Of(own.Policy))
-	made.original, made.SetFor = own, o.String()
+// make returns the policy that the override makes of another.
+func (o *override) make(original *CompiledPolicy) *CompiledPolicy {
+	made := Compile(o.policy.Of(original.Policy))
+	made.original, made.SetFor = original, o.String()
 	return made
 }
 
-// ask replaces what the table of changes asks for.
-func (o *Overrides) ask(list []knownChange) {
+// schedule replaces the scheduled overrides.
+func (o *Overrides) schedule(changes []knownChange) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	asked := make([]scheduledOverride, 0, len(list))
+	list := make([]scheduledOverride, 0, len(changes))
 	o.unread = map[string]error{}
-	for _, c := range list {
+	for _, c := range changes {
 		subject, ok := ParseSubject(c.Subject)
 		if !ok {
 			o.log(c.Subject, errUnknownSubject)
@@ -158,7 +158,7 @@ func (o *Overrides) ask(list []knownChange) {
 		before := slices.IndexFunc(o.scheduled, func(a scheduledOverride) bool { return a.Subject == subject })
 		if before >= 0 && o.scheduled[before].id == c.ID {
 			same, moved := o.scheduled[before].readAgain(c)
-			if asked = append(asked, same); moved {
+			if list = append(list, same); moved {
 				retry.Signal(o.woken)
 			}
 			continue
@@ -168,7 +168,7 @@ func (o *Overrides) ask(list []knownChange) {
 			o.log(subject.String(), err)
 			o.unread[subject.String()] = err
 			if before >= 0 {
-				asked = append(asked, o.scheduled[before])
+				list = append(list, o.scheduled[before])
 			}
 			continue
 		}
@@ -176,27 +176,27 @@ func (o *Overrides) ask(list []knownChange) {
 		if c.Ends > 0 {
 			one.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}
-		asked = append(asked, one)
+		list = append(list, one)
 	}
-	slices.SortFunc(asked, func(a, b scheduledOverride) int { return a.Compare(b.Subject) })
-	if !slices.EqualFunc(asked, o.scheduled, func(a, b scheduledOverride) bool { return a.id == b.id }) {
+	slices.SortFunc(list, func(a, b scheduledOverride) int { return a.Compare(b.Subject) })
+	if !slices.EqualFunc(list, o.scheduled, func(a, b scheduledOverride) bool { return a.id == b.id }) {
 		retry.Signal(o.woken)
 	}
-	o.scheduled = asked
-	o.tell()
+	o.scheduled = list
+	o.report()
 }
 
-// tell tells which overrides the worker cannot obey. The caller holds mu.
-func (o *Overrides) tell() {
+// report reports the overrides that the worker cannot apply. The caller holds mu.
+func (o *Overrides) report() {
 	var list []store.Refusal
 	for subject, err := range o.unread {
 		list = append(list, store.Refusal{Subject: subject, Error: err.Error()})
 	}
-	if inForce := o.active.Load(); inForce != nil {
-		for _, one := range *inForce {
-			for own, made := range one.rules {
+	if active := o.active.Load(); active != nil {
+		for _, one := range *active {
+			for original, made := range one.policies {
 				if made.err != nil {
-					list = append(list, store.Refusal{Subject: one.String(), Own: own.Policy.String(), Holds: made.Policy.String(), Error: made.err.Error()})
+					list = append(list, store.Refusal{Subject: one.String(), Own: original.Policy.String(), Holds: made.Policy.String(), Error: made.err.Error()})
 				}
 			}
 		}
@@ -207,7 +207,7 @@ func (o *Overrides) tell() {
 	o.health.refuse(list)
 }
 
-// log logs why an override cannot be obeyed, unless that is known. The caller holds mu.
+// log logs why an override cannot be applied, unless it has logged that before. The caller holds mu.
 func (o *Overrides) log(subject string, err error) {
 	if o.logged[subject] != err.Error() {
 		o.logged[subject] = err.Error()
@@ -215,7 +215,7 @@ func (o *Overrides) log(subject string, err error) {
 	}
 }
 
-// Work makes overrides hold and end until ctx ends.
+// Work begins and ends overrides until ctx ends.
 func (o *Overrides) Work(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := forEver
@@ -226,8 +226,8 @@ func (o *Overrides) Work(ctx context.Context) {
 	}
 }
 
-// Refresh makes the overrides hold that are asked for, and returns when others will, or the
-// zero time if that is not known.
+// Refresh puts the scheduled overrides into effect, and returns when to call it again: when the next
+// step begins, for example. The time is zero if there is no such moment.
 func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 	now := time.Now()
 	o.mu.Lock()
@@ -242,8 +242,8 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		list = append(list, one)
 		unmade = append(unmade, o.unmade(one, before, now)...)
 	}
-	wanted := o.wanted
-	o.wanted = map[request]func(){}
+	requested := o.requested
+	o.requested = map[request]func(){}
 	o.mu.Unlock()
 
 	made := make([]*CompiledPolicy, len(unmade))
@@ -258,7 +258,7 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		}
 	}
 	for _, one := range list {
-		for _, made := range one.rules {
+		for _, made := range one.policies {
 			next = soonest(next, made.retryAt)
 		}
 	}
@@ -269,21 +269,21 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		o.active.Store(&list)
 	}
 	if ctx.Err() == nil {
-		o.tell()
+		o.report()
 	}
 	o.mu.Unlock()
 	if len(unmade) > 0 || (old == nil) != (len(list) == 0) || old != nil && !slices.Equal(*old, list) {
 		o.Version.Add(1)
 		o.effects.PoliciesChanged()
 	}
-	for _, later := range wanted {
+	for _, later := range requested {
 		later()
 	}
 	return next
 }
 
-// begin returns an override that is to hold, and the one that has held for its subject, or
-// nil. The caller holds mu.
+// begin returns the override that takes effect for a subject, and the override that has been in
+// effect for it, or nil. The caller holds mu.
 func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, before *override) {
 	if list := o.active.Load(); list != nil {
 		if i := slices.IndexFunc(*list, func(one *override) bool { return one.Subject == a.Subject }); i >= 0 {
@@ -293,53 +293,53 @@ func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, be
 	if before != nil && before.id == a.id && before.policy.String() == policy.String() {
 		return before, before
 	}
-	return &override{Subject: a.Subject, id: a.id, includeOwn: a.includeOwn, policy: policy, rules: map[*CompiledPolicy]overridden{}}, before
+	return &override{Subject: a.Subject, id: a.id, includeOwn: a.includeOwn, policy: policy, policies: map[*CompiledPolicy]overridden{}}, before
 }
 
-// pending is a rule that an override is to make of another.
+// pending is an overridden policy that is not checked yet.
 type pending struct {
 	*override
-	own, made *CompiledPolicy
-	old       *CompiledPolicy // what holds if it cannot be made
+	original, made *CompiledPolicy
+	old            *CompiledPolicy // the policy that stays in effect if made cannot be applied
 }
 
-// unmade lists the rules that an override needs and has not made. The caller holds mu.
+// unmade lists the policies that an override needs and that are not checked. The caller holds mu.
 func (o *Overrides) unmade(one, before *override, now time.Time) (list []pending) {
-	if len(one.rules) > maxRecent {
-		clear(one.rules) // those in use are made again
+	if len(one.policies) > maxRecent {
+		clear(one.policies) // policies in use are computed again
 	}
-	owns := map[*CompiledPolicy]*CompiledPolicy{} // and what has held for them
+	originals := map[*CompiledPolicy]*CompiledPolicy{} // with the policy in effect so far
 	if one.Policy == "" {
-		for kind, own := range o.kinds {
+		for kind, original := range o.kinds {
 			if one.Kind == "" || one.Kind == kind {
-				owns[own] = own
+				originals[original] = original
 			}
 		}
 	}
-	for w := range o.wanted {
+	for w := range o.requested {
 		if w.Subject == one.Subject {
-			owns[w.own] = w.own
+			originals[w.original] = w.original
 		}
 	}
 	if before != nil {
-		for own, made := range before.rules {
-			owns[own] = made.CompiledPolicy
+		for original, made := range before.policies {
+			originals[original] = made.CompiledPolicy
 		}
 	}
-	for own, old := range owns {
-		made, ok := one.rules[own]
+	for original, old := range originals {
+		made, ok := one.policies[original]
 		if !ok || !made.retryAt.IsZero() && !now.Before(made.retryAt) {
-			list = append(list, pending{one, own, one.make(own), old})
+			list = append(list, pending{one, original, one.make(original), old})
 		}
 	}
 	return list
 }
 
-// keep records the rule, or, if there is an error, the one that has held, to try again later.
+// keep records the policy, or after an error the policy in effect so far, to try again later.
 func (u pending) keep(err error, now time.Time) {
-	u.rules[u.own] = overridden{CompiledPolicy: u.made}
+	u.policies[u.original] = overridden{CompiledPolicy: u.made}
 	if err != nil {
-		u.rules[u.own] = overridden{u.old, err, now.Add(retryOverride)}
+		u.policies[u.original] = overridden{u.old, err, now.Add(retryOverride)}
 	}
 }
 
@@ -353,10 +353,9 @@ type scheduledOverride struct {
 	steps      []Step
 }
 
-// readAgain returns the override with the times that another read of its change gives, and reports
-// whether they have moved: the worker's clock stands still while its machine sleeps, and the
-// database's may be set. A read makes them late by what it takes, so that of several reads the one
-// that makes them earliest is right.
+// readAgain returns the override with the times of another read of its change, and reports whether
+// they have moved: the worker's clock stands still while its machine sleeps, and the database's clock
+// may be set. A read makes the times late by its duration, so that the earliest times are right.
 func (a scheduledOverride) readAgain(c knownChange) (same scheduledOverride, moved bool) {
 	by := c.made().Sub(a.begin)
 	if by >= 0 && by <= retry.StatementTimeout {
@@ -369,8 +368,8 @@ func (a scheduledOverride) readAgain(c knownChange) (same scheduledOverride, mov
 	return a, true
 }
 
-// step returns the step that holds at now, and when another one does. It is nil after the
-// end.
+// step returns the step that is in effect at now, and when that changes. After the end of the
+// override the step is nil.
 func (a scheduledOverride) step(now time.Time) (policy *backoff.Override, next time.Time) {
 	if !a.until.IsZero() && !now.Before(a.until) {
 		return nil, time.Time{}

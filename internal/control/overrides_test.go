@@ -58,8 +58,8 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		}
 		set("kind:mail", "4 * original", time.Time{})
 		holds("an override", 4*time.Hour)
-		if rule := o.PolicyOf("default", at, kind, nil); rule.base() != kind || rule.SetFor != "kind:mail" {
-			t.Errorf("the rule is %+v", rule)
+		if policy := o.PolicyOf("default", at, kind, nil); policy.base() != kind || policy.SetFor != "kind:mail" {
+			t.Errorf("the policy is %+v", policy)
 		}
 		after(9 * time.Second)
 		holds("its second step", 30*time.Minute)
@@ -81,7 +81,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		set("kind:mail", "3 * original", time.Time{})
 		holds("one that the database computes differently", 30*time.Minute)
 		after(7 * time.Second)
-		if text := log.String(); strings.Count(text, "cannot be obeyed") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
+		if text := log.String(); strings.Count(text, "cannot apply a policy override") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
 			t.Errorf("logged is %s", text)
 		}
 		set("kind:mail", "3 * original", time.Time{})
@@ -90,7 +90,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		table.Add("kind:mail", statements.ChangePolicy, `{"steps":[{"policy":"2 * theirs"}]}`, time.Now(), time.Time{})
 		after(2 * time.Second)
 		holds("one that this release cannot read", 30*time.Minute)
-		if text := log.String(); strings.Count(text, "cannot be obeyed") != 2 || !strings.Contains(text, "theirs") {
+		if text := log.String(); strings.Count(text, "cannot apply a policy override") != 2 || !strings.Contains(text, "theirs") {
 			t.Errorf("logged is %s", text)
 		}
 		for _, subject := range []string{"kind:mail", "queue:default"} {
@@ -121,7 +121,7 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := knownChange{read: time.Now()}
 		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"3 * original"}]}`
-		o.ask([]knownChange{c})
+		o.schedule([]knownChange{c})
 		go o.Work(ctx)
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 		synctest.Wait()
@@ -161,7 +161,7 @@ func TestOverridesGoByTheDatabasesClock(t *testing.T) {
 		c := knownChange{read: read.Add(step.worker)}
 		c.ID, c.Subject, c.Value = 1, "kind:mail", `{"steps":[{"policy":"4 * original"},{"after_us":60000000,"policy":"2 * original"}]}`
 		c.Created, c.Now, c.Ends = 1, 1+step.database.Microseconds(), time.Hour.Microseconds()
-		o.ask([]knownChange{c})
+		o.schedule([]knownChange{c})
 		o.Refresh(t.Context())
 		if got := o.PolicyOf("default", at, kind, nil).DelayIn(at); got != step.want {
 			t.Errorf("%s: the delay is %v, want %v", step.what, got, step.want)

@@ -13,8 +13,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Subject selects the tasks that a change is about. Fields that are "" select all tasks. A task
-// belongs to the subject if all others match it.
+// Subject selects the tasks of a change. An empty field selects all tasks. A task belongs to the
+// subject if all other fields match the task.
 type Subject struct{ Queue, Kind, Policy, Key string }
 
 // A subject is stored as its fields, each with its name. Neither names nor stored keys have

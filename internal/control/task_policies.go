@@ -12,34 +12,32 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TaskPolicies has the rules of policies that tasks have of their own. It is a role, which
-// reads them from the database many at once, apart from sweeps and claims: those leave
-// the lanes out until their rules are known, and do not wait. The text of a key never
-// changes, so that a rule that was read once stays valid.
+// TaskPolicies has the per-task policies that a worker knows. It is a role: it reads many policies
+// with one statement, while sweeps and claims leave out the lanes with unknown policies and go on.
+// The text of a key never changes, so that a policy stays valid once it is read.
 type TaskPolicies struct {
 	table  policyTable
 	stored storedPolicies
 	events events
-	// health learns which policies cannot be read.
-	health *HealthReport
-	woken  chan struct{} // signalled when rules are wanted
+	health *HealthReport // is told which policies cannot be read
+	woken  chan struct{} // signalled when policies are requested
 
 	mu sync.Mutex
-	// Recent has the rules that were used last. When it is full it becomes older, whose
-	// rules that nobody has used meanwhile are forgotten.
+	// Recent has the policies that were used last. When Recent is full, it replaces older, and the
+	// policies that only older had are forgotten.
 	Recent, older map[string]TaskPolicy
-	wanted        map[string]map[askingLane]func() // what to call when the rule of a key is known
-	skipped       map[string]TaskPolicy            // those of recent that cannot be read
+	requested     map[string]map[askingLane]func() // what to call when the policy of a key is known
+	skipped       map[string]TaskPolicy            // policies that cannot be read, by key
 }
 
-// TaskPolicy is a rule, or the error with which it could not be read.
+// TaskPolicy is a policy, or why it cannot be read.
 type TaskPolicy struct {
 	Policy  *CompiledPolicy
 	Err     error
 	retryAt time.Time // when to read it again after an error
 }
 
-// askingLane is a lane whose rule is wanted.
+// askingLane is a lane whose policy is requested.
 type askingLane struct {
 	queue string
 	lane  store.Lane
@@ -48,10 +46,10 @@ type askingLane struct {
 const (
 	// retryUnreadable is the time between two tries to read an unreadable policy.
 	retryUnreadable = 10 * time.Second
-	// keepUnreadable is how much later a policy is no longer said to be unreadable for which
-	// nobody asks any more: its tasks have ended.
+	// keepUnreadable is how long after the time of its next try an unreadable policy is announced.
+	// If no lane requests the policy until then, its tasks have ended.
 	keepUnreadable = time.Minute
-	// maxRecent is the greatest number of rules in each of recent and older.
+	// maxRecent is the greatest number of policies in Recent, and in older.
 	maxRecent = 10_000
 )
 
@@ -71,13 +69,12 @@ type storedPolicies interface {
 func NewTaskPolicies(table policyTable, stored storedPolicies, health *HealthReport, log *slog.Logger) *TaskPolicies {
 	return &TaskPolicies{
 		table: table, stored: stored, events: events{log}, health: health, woken: make(chan struct{}, 1),
-		Recent: map[string]TaskPolicy{}, wanted: map[string]map[askingLane]func(){}, skipped: map[string]TaskPolicy{},
+		Recent: map[string]TaskPolicy{}, requested: map[string]map[askingLane]func(){}, skipped: map[string]TaskPolicy{},
 	}
 }
 
-// PolicyOf returns the policy of a lane's policy, or nil if it is not known or cannot be read.
-// If it is not known and later is not nil, it is read, and later is called once it is
-// known.
+// PolicyOf returns the per-task policy of a lane, or nil if the policy is not known or cannot be read.
+// If later is not nil, an unknown policy is then read, and later is called when it is known.
 func (o *TaskPolicies) PolicyOf(queue string, at store.Lane, later func()) *CompiledPolicy {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,10 +90,10 @@ func (o *TaskPolicies) PolicyOf(queue string, at store.Lane, later func()) *Comp
 	if later == nil {
 		return nil
 	}
-	if o.wanted[at.Policy] == nil {
-		o.wanted[at.Policy] = map[askingLane]func(){}
+	if o.requested[at.Policy] == nil {
+		o.requested[at.Policy] = map[askingLane]func(){}
 	}
-	o.wanted[at.Policy][askingLane{queue, at}] = later
+	o.requested[at.Policy][askingLane{queue, at}] = later
 	retry.Signal(o.woken)
 	return nil
 }
@@ -108,17 +105,17 @@ func (o *TaskPolicies) remember(key string, r TaskPolicy) {
 	o.Recent[key] = r
 }
 
-// Work reads the wanted rules until ctx ends.
+// Work reads the requested policies until ctx ends.
 func (o *TaskPolicies) Work(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		keys := o.next()
 		if len(keys) == 0 {
-			retry.Await(ctx, o.woken, o.tell(nil))
+			retry.Await(ctx, o.woken, o.report(nil))
 			continue
 		}
 		start := time.Now()
-		rules, err := o.Load(ctx, keys)
+		policies, err := o.Load(ctx, keys)
 		if err != nil {
 			if ctx.Err() == nil {
 				o.events.policiesFailed(len(keys), err)
@@ -128,16 +125,16 @@ func (o *TaskPolicies) Work(ctx context.Context) {
 			continue
 		}
 		failures = 0
-		o.loaded(rules)
-		_ = retry.Pause(ctx, time.Since(start)) // however many are wanted, claims have half of the time
+		o.loaded(policies)
+		_ = retry.Pause(ctx, time.Since(start)) // claims have half of the time, however many policies are requested
 	}
 }
 
-// next lists the keys of wanted rules, as many as are read at once.
+// next lists the keys of requested policies, as many as one statement reads.
 func (o *TaskPolicies) next() (keys []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.wanted {
+	for key := range o.requested {
 		if keys = append(keys, key); len(keys) == store.MaxBatch {
 			break
 		}
@@ -145,34 +142,34 @@ func (o *TaskPolicies) next() (keys []string) {
 	return keys
 }
 
-// loaded remembers rules and calls those who wait for them.
-func (o *TaskPolicies) loaded(rules map[string]TaskPolicy) {
+// loaded remembers policies and calls the functions that wait for them.
+func (o *TaskPolicies) loaded(policies map[string]TaskPolicy) {
 	var ready []func()
 	o.mu.Lock()
-	for key, r := range rules {
+	for key, r := range policies {
 		o.remember(key, r)
-		for lane, later := range o.wanted[key] {
+		for lane, later := range o.requested[key] {
 			if r.Err != nil {
 				o.events.unreadablePolicy(lane.queue, lane.lane.Kind, r.Err)
 			} else {
 				ready = append(ready, later)
 			}
 		}
-		delete(o.wanted, key)
+		delete(o.requested, key)
 	}
 	o.mu.Unlock()
-	o.tell(rules)
+	o.report(policies)
 	for _, later := range ready {
 		later()
 	}
 }
 
-// tell tells which policies cannot be read, now that rules are known, and returns in how long
-// it is to be called again.
-func (o *TaskPolicies) tell(rules map[string]TaskPolicy) time.Duration {
+// report reports the policies that cannot be read, after others have been loaded. It returns in how
+// long to call it again.
+func (o *TaskPolicies) report(policies map[string]TaskPolicy) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key, r := range rules {
+	for key, r := range policies {
 		if delete(o.skipped, key); r.Err != nil {
 			o.skipped[key] = r
 		}

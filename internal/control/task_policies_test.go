@@ -31,21 +31,21 @@ func ownLane(key string) store.Lane {
 // and the number of all is limited.
 func TestRulesInUseAreRemembered(t *testing.T) {
 	t.Parallel()
-	rules := NewTaskPolicies(nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
+	policies := NewTaskPolicies(nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
 	used := Compile(backoff.Constant(time.Second))
-	rules.loaded(map[string]TaskPolicy{"used": {Policy: used}})
+	policies.loaded(map[string]TaskPolicy{"used": {Policy: used}})
 	other := Compile(backoff.Constant(0))
 	for i := range 5 * maxRecent {
-		rules.loaded(map[string]TaskPolicy{fmt.Sprint(i): {Policy: other}})
-		if i%1000 == 0 && rules.PolicyOf("default", ownLane("used"), nil) != used {
-			t.Fatalf("after %d others the rule is forgotten", i)
+		policies.loaded(map[string]TaskPolicy{fmt.Sprint(i): {Policy: other}})
+		if i%1000 == 0 && policies.PolicyOf("default", ownLane("used"), nil) != used {
+			t.Fatalf("after %d others the policy is forgotten", i)
 		}
 	}
-	if n := len(rules.Recent) + len(rules.older); n > 2*maxRecent {
-		t.Errorf("%d rules are remembered", n)
+	if n := len(policies.Recent) + len(policies.older); n > 2*maxRecent {
+		t.Errorf("%d policies are remembered", n)
 	}
-	if rules.PolicyOf("default", ownLane("0"), nil) != nil || len(rules.wanted) != 0 {
-		t.Error("a rule that nobody used is remembered, or read though nobody waits for it")
+	if policies.PolicyOf("default", ownLane("0"), nil) != nil || len(policies.requested) != 0 {
+		t.Error("a policy that nobody used is remembered, or read though nobody waits for it")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		texts, failures := map[string]string{"nonsense": "delay nonsense", "refused": "delay 7s"}, 0
-		rules := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) {
+		policies := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) {
 			if failures++; failures < 3 {
 				return nil, errors.New("no connection")
 			}
@@ -71,7 +71,7 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 		}}, controltest.Database{}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
 		ready := map[string]bool{}
 		ask := func(key string) *CompiledPolicy {
-			return rules.PolicyOf("default", ownLane(key), func() { ready[key] = true })
+			return policies.PolicyOf("default", ownLane(key), func() { ready[key] = true })
 		}
 		for i := range 100 {
 			texts[fmt.Sprint(i)] = "delay 1s"
@@ -81,7 +81,7 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 		ask("refused")
 		ask("missing")
 		ctx, cancel := context.WithCancel(t.Context())
-		go rules.Work(ctx)
+		go policies.Work(ctx)
 		time.Sleep(time.Minute) // of synctest's clock
 		synctest.Wait()
 		if len(ready) != 100 || ask("7") == nil {
@@ -117,9 +117,9 @@ func TestPolicyIsReadWithinALimit(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		rules := NewTaskPolicies(s, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
+		policies := NewTaskPolicies(s, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		start := time.Now()
-		if _, err := rules.Load(t.Context(), []string{"key"}); err == nil {
+		if _, err := policies.Load(t.Context(), []string{"key"}); err == nil {
 			t.Error("a database that does not answer has a policy")
 		}
 		if took := time.Since(start); took > retry.StatementTimeout {

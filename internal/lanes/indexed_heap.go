@@ -1,16 +1,16 @@
 package lanes
 
-// indexedHeap is a heap of package container/heap whose elements know their places in it, so
-// that each can be moved or removed.
+// indexedHeap is a heap of package container/heap. Each element keeps its place in the heap, so that
+// it can be moved or removed.
 type indexedHeap[T placed[T]] []T
 
-// placed is an element of a placeHeap.
+// placed is an element of an indexedHeap.
 type placed[T any] interface {
 	comesBefore(other T) bool
 	at() *int // where it keeps its place
 }
 
-// notInHeap is the place of what is in no heap.
+// notInHeap is the place of an element outside the heap.
 const notInHeap = -1
 
 func (h indexedHeap[T]) Len() int           { return len(h) }

@@ -11,48 +11,48 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// laneState is what a worker knows of a lane. Anchors are in the database's
-// microseconds since 1970.
+// laneState is a worker's knowledge of a lane. Anchors are in the database's microseconds since 1970.
 type laneState struct {
 	store.Lane
 	// Due is when the first task falls due, by the worker's monotonic clock. It is
 	// zero if no task is known.
 	Due time.Time
-	// Delay is the part of due that the lane's policy gives.
+	// delay is the policy's part of the wait until Due.
 	delay time.Duration
 	// scanFrom is the anchor from which claims look.
 	scanFrom int64
-	// firstAnchor is that of the first task, if a sweep or a look found it, or 0.
+	// firstAnchor is the anchor of the first task, if a sweep or a recheck found the task, or 0.
 	firstAnchor int64
 	// claimedUpTo is the anchor up to which all tasks have been claimed. A task can still
-	// appear before it when a transaction commits late, so every sweep looks from the
-	// beginning of the lane.
+	// appear before it when a transaction commits late, so every sweep reads the lane
+	// from its beginning.
 	claimedUpTo int64
-	// hinted is when the first task falls due that this process has put into the
-	// lane since a claim or a sweep last began, whose answer may lack the task. It
-	// is zero if there is none.
+	// hinted is the earliest due time of the tasks that this process has stored in the lane
+	// since a claim or a sweep last began, or zero. The answer of that claim or sweep may lack
+	// these tasks.
 	hinted time.Time
-	// claimed is the number of the sweep that had begun when a claim last changed what
-	// is known. The sweep's answer may be older.
+	// claimed is the number of sweeps that had begun when a claim last changed this state. The
+	// answer of the last of these sweeps may be older than the state.
 	claimed int
-	// Unclaimable means that the first task seems due, but perhaps no claim finds it:
-	// somebody has locked its row, or set its anchor to a time before 1970.
+	// unclaimable means that the first task seems due, but claims might not find it: another
+	// transaction has locked its row, or its anchor was edited to a time before 1970.
 	unclaimable bool
 
 	limited   bool          // its tasks have limits
 	retried   bool          // the last claim was in vain, and nothing is known to have changed since
-	class     class         // in which it is, if it is in the heap of its priority
-	served    time.Time     // when a claim that left tasks last took some
+	class     class         // of the lane, while the lane is in the heap of its priority
+	served    time.Time     // when a claim last took some of the tasks and left others
 	heapIndex int           // in the heap of its priority and class, or of its limit
-	parked    *parkedLanes  // by the limit that holds it back, or nil
-	wait      time.Duration // for which a limit held it back in vain
-	guessed   bool          // it is parked until a time that is a guess
-	behind    *FirstTask    // while it is parked: the task for whose end it waits, if that is due later
+	parked    *parkedLanes  // all lanes that the same limit holds back, or nil
+	wait      time.Duration // the last guess of how long a limit holds the lane back
+	guessed   bool          // the lane is parked until a guessed time
+	behind    *FirstTask    // while the lane is parked behind a task that is due later: that task
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
-// turn is the time since which the lane waits for its turn among those of its kind.
-func (f *laneState) turn() time.Time {
+// waitingSince returns since when the lane has waited among the lanes of its kind: since a claim last
+// took tasks of it, or since its first task fell due if that was later.
+func (f *laneState) waitingSince() time.Time {
 	if f.served.After(f.Due) {
 		return f.served
 	}
@@ -67,24 +67,24 @@ func (f *laneState) hasDelay() bool { return f.Attempts > 0 && f.State == statem
 // committed later than that is found by the next sweep.
 const commitMargin = 50 * time.Millisecond
 
-// bound returns the anchor from which to look for tasks that come into the lane.
+// bound returns the anchor from which claims search for new tasks of the lane.
 func (f *laneState) bound() int64 { return max(f.claimedUpTo-commitMargin.Microseconds(), 0) }
 
-// FirstTask is the first task of a lane, as a sweep or a look found it. Its due time is
-// zero while the rule of the lane is not known.
+// FirstTask is the first task of a lane, as a sweep or a recheck found it. Due is zero while the
+// policy of the lane is not known.
 type FirstTask struct {
 	store.Lane
 	Due         time.Time
-	Delay       time.Duration // the part of due that the policy gives
+	Delay       time.Duration // the policy's part of the wait until Due
 	Anchor, Now int64         // by the database's clock
 	Unclaimable bool
 }
 
-// precedes reports whether the task falls due before those that are known of its lane.
+// precedes reports whether the task falls due before the known tasks of its lane.
 func (t FirstTask) precedes(f *laneState) bool { return f.Due.IsZero() || t.Due.Before(f.Due) }
 
-// comesBefore reports whether the lane is claimed from before another one: that of the
-// lowest priority first whose first task falls due first.
+// comesBefore reports whether claims take from the lane before they take from another lane: lower
+// priority numbers come first, then earlier due times.
 func (f *laneState) comesBefore(g *laneState) bool {
 	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.Due.Compare(g.Due), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
 }
@@ -138,8 +138,8 @@ func (c *classes) anyDue(now time.Time, withLimits bool) bool {
 	})
 }
 
-// due returns up to most lanes that are due, with limits or without. Those that are tried again
-// get half of the places if there are too few, however many they are.
+// due returns up to most lanes that are due, with limits or without. If there are too few places,
+// lanes that are tried again get half of them at most.
 func (c *classes) due(now time.Time, most int, withLimits bool) []*laneState {
 	if !withLimits {
 		return firstOf(&c[free], now, most)

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// parkedLanes are the lanes that a limit holds back. They wait until a task of this process
-// that held a permit of the limit has ended, or until retry.
+// parkedLanes are the lanes that a limit holds back. They wait until this process has ended a task
+// with a permit of the limit, or until retry.
 type parkedLanes struct {
 	limit     string
 	lanes     laneHeap
@@ -32,23 +32,22 @@ const releasePause = 160 * time.Millisecond
 // maxReleased is the greatest number of lanes of a limit that are released at a time.
 const maxReleased = 128
 
-// Parked lanes are looked at again even if nothing is known to have changed: an event may have
-// been missed. With very many of them that is a bounded number in a second, so that all others
-// have their share.
+// Parked lanes are tried again even without an event, since an event may have been missed. However
+// many lanes are parked, a bounded number is tried in a second, so that other lanes have their share.
 const (
-	// recheck is the longest pause of a lane behind a task that is due later, unless there are more of
-	// them than recheckRate in each second of it.
+	// recheck is the longest pause of a lane behind a task that is due later. The pause is longer if
+	// more than recheckRate such lanes would be tried in a second.
 	recheck, recheckRate = 5 * time.Minute, 250
-	// firstRate is how many lanes are looked at in a second soon after they were parked, and
-	// guessRate how many in the end.
+	// firstRate is how many lanes are tried in a second soon after they were parked, and guessRate
+	// is how many later.
 	firstRate, guessRate = 16_000, 500
-	// maxGrain is the greatest unit of times at which to look again. Lanes with about the
-	// same time share a claim.
+	// maxGrain is the greatest unit to which the times of tries are rounded. Lanes with equal times
+	// share a claim.
 	maxGrain = 2048 * time.Millisecond
 )
 
-// Park takes back a lane that is due, for wait or, if wait is 0, longer from time to time
-// up to most. It does not if a permit of the limit was freed since the claim began.
+// Park keeps claims from a due lane for wait. If wait is 0, the time is a guess, doubled from try to
+// try up to most. If a permit of the limit was freed since the claim began, the lane stays due.
 func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +77,8 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	}
 }
 
-// ParkBehind takes back a lane that is due, until the end of a task of the limit that is due
-// later. It comes back after that time and a pause, which that task has to end.
+// ParkBehind keeps claims from a due lane until another task of the limit has fallen due, and for a
+// pause after that, in which that task may end.
 func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +106,8 @@ func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause 
 	l.behind++
 }
 
-// together returns a time at which to look at a lane again or, if that is far off, one a little
-// before, so that lanes share a claim.
+// together returns a time at which to try a lane again. A time far off becomes a little earlier, so
+// that lanes share a claim.
 func (l *Tracker) together(retry time.Time) time.Time {
 	wait := time.Until(retry)
 	if wait <= releasePause {
@@ -121,7 +120,7 @@ func (l *Tracker) together(retry time.Time) time.Time {
 	return retry.Add(-(retry.Sub(l.start) % grain))
 }
 
-// park adds a lane to those that a limit holds back, which are tried again at a time.
+// park adds a lane to the lanes that a limit holds back, and makes them due for a try at a time.
 func (l *Tracker) park(f *laneState, limit string, retry time.Time) {
 	l.remove(f)
 	h := l.parked[limit]
@@ -148,8 +147,8 @@ func (l *Tracker) unpark(f *laneState) {
 	f.parked, f.behind, f.guessed = nil, nil, false
 }
 
-// releaseMoved releases the lanes that wait behind tasks that a sweep has not found where they
-// were: they may have ended. The sweep found the anchors.
+// releaseMoved releases lanes that wait behind a task, if a sweep has not found that task where it
+// was: the task may have ended. anchors has the first anchor of each lane that the sweep found.
 func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
 	if l.behind == 0 {
 		return
@@ -166,8 +165,8 @@ func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
 	}
 }
 
-// retimeParked makes lanes behind tasks that are due earlier by the policies that hold now come
-// back earlier.
+// retimeParked makes lanes come back earlier if the tasks before them fall due earlier under the
+// policies that are in effect now.
 func (l *Tracker) retimeParked() {
 	for _, h := range l.parked {
 		for _, f := range h.lanes {
@@ -218,16 +217,16 @@ func (l *Tracker) Admitted(at store.Lane) {
 	}
 }
 
-// releaseDue releases lanes whose limits are to be tried again, about most of them: claims from
-// all others go on beside those.
+// releaseDue releases about most lanes whose limits are due for a try. Claims from all other lanes
+// go on.
 func (l *Tracker) releaseDue(now time.Time, most int) {
 	for n := 0; n < most && len(l.retries) > 0 && !l.retries[0].retry.After(now); {
 		n += l.release(l.retries[0])
 	}
 }
 
-// release releases the first lanes that a limit holds back, and returns how many. If there are
-// others, they are tried again soon, unless those get all that the limit admits.
+// release releases the first lanes that a limit holds back, and returns how many. The limit's other
+// lanes are tried soon.
 func (l *Tracker) release(h *parkedLanes) (n int) {
 	for ; n < maxReleased && len(h.lanes) > 0; n++ {
 		f, _ := heap.Pop(&h.lanes).(*laneState)

@@ -19,24 +19,23 @@ import (
 type Tracker struct {
 	mu    sync.Mutex
 	Lanes map[store.Lane]*laneState
-	// waiting has the lanes in which a task is known, by their priorities, but for the parked ones.
+	// waiting has the lanes with a known task, by priority, except parked lanes.
 	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
-	// empty has the lanes in which no task is known, the last emptied first. Their
-	// tasks come back: without the anchor up to which a lane has been claimed, every
-	// claim of a task that comes into it would read the index entries of all tasks
-	// that were in it while some transaction is open.
+	// empty has the lanes without a known task, the last emptied first. New tasks come into these
+	// lanes. Without the anchor up to which a lane has been claimed, a claim of a new task would
+	// read the index entries of all earlier tasks, which stay while an old transaction is open.
 	empty *list.List
-	// missed has the anchors of first tasks that seemed due and that a claim did not
-	// find, such as those whose rows somebody has locked.
+	// missed has the anchors of first tasks that seemed due and that a claim did not find: another
+	// transaction has locked their rows, for example.
 	missed map[store.Lane]int64
 	sweeps int // how many have begun
-	// parked has the lanes that limits hold back, by the limits' names, and retries when to
-	// try them again.
+	// parked has the lanes that limits hold back, by the limits' names. retries has the same in the
+	// order of their next tries.
 	parked     map[string]*parkedLanes
 	retries    indexedHeap[*parkedLanes]
 	behind     int             // how many parked lanes wait for a task that is due later
-	guessed    int             // how many others are parked until a time that is a guess
+	guessed    int             // how many others are parked until a guessed time
 	freedSince map[string]bool // limits of which permits were freed since the last claim began
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
@@ -62,7 +61,7 @@ func NewTracker(rules Rules) *Tracker {
 	}
 }
 
-// stateOf returns what is known of a lane, which the caller sets.
+// stateOf returns the state of a lane, for the caller to set.
 func (l *Tracker) stateOf(at store.Lane) *laneState {
 	f := l.Lanes[at]
 	if f == nil {
@@ -149,7 +148,7 @@ func (l *Tracker) Hint(at store.Lane, t time.Time) {
 
 func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	if f.Due.IsZero() || t.Before(f.Due) {
-		l.set(f, t, f.bound()) // the new first task, perhaps before since
+		l.set(f, t, f.bound()) // the new first task may have an earlier anchor
 		l.noteDelay(f)
 	}
 	if f.hinted.IsZero() || t.Before(f.hinted) {
@@ -157,9 +156,8 @@ func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	}
 }
 
-// BeginClaim is called before a claim from lanes begins, and returns the anchor
-// from which to look in each. Tasks put into them from then on may be missing in
-// the claim's answer.
+// BeginClaim is called before a claim from lanes begins, and returns the anchor from which to search
+// each lane. The claim's answer may lack tasks that come into the lanes from then on.
 func (l *Tracker) BeginClaim(list []store.Lane) (since []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,8 +171,8 @@ func (l *Tracker) BeginClaim(list []store.Lane) (since []int64) {
 	return since
 }
 
-// BeginSweep is called before a sweep begins. Tasks put into a lane from then on
-// may be missing in the sweep's answer.
+// BeginSweep is called before a sweep begins. The sweep's answer may lack tasks that come into a
+// lane from then on.
 func (l *Tracker) BeginSweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,14 +193,14 @@ func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
 	l.noteDelay(f)
 }
 
-// noteDelay records which part of a lane's due time its policy has given.
+// noteDelay records the policy's part of the wait until a lane is due.
 func (l *Tracker) noteDelay(f *laneState) {
 	if f.hasDelay() {
 		f.delay, _ = l.rules.DelayOf(f.Lane)
 	}
 }
 
-// Retime makes lanes due by the policies that hold now.
+// Retime makes lanes due by the policies that are in effect now.
 func (l *Tracker) Retime() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,9 +231,9 @@ func (l *Tracker) Retime() {
 	l.retimeParked()
 }
 
-// Emptied records that a claim that began at start took all due tasks of lanes that it
-// could. The last task that it took from a lane had the anchor in took. It reports
-// whether a sweep may find more soon.
+// Emptied records that a claim, which began at start, took as many due tasks of lanes as it could.
+// took has the anchor of the last task from each lane. Emptied reports whether a sweep may find more
+// soon.
 func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start time.Time) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,10 +256,9 @@ func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start ti
 	return more
 }
 
-// Swept replaces what is known by what the sweep that began last has found. It keeps
-// what hints and claims have changed since then, which may be newer. A sweep that began at start and found
-// nothing in a lane has shown that it was empty at now, by the database's clock. A now
-// of 0 is unknown.
+// Swept replaces the known first tasks by the first tasks that the last sweep found. Changes by hints
+// and claims since that sweep began stay, since they may be newer. The sweep began at start. A lane
+// in which it found nothing was empty at now, by the database's clock; a now of 0 is unknown.
 func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,7 +296,7 @@ func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 	l.releaseMoved(anchors)
 }
 
-// Found records what a look has found, beside what is known.
+// Found records the first tasks that a recheck found. Other lanes stay as they are.
 func (l *Tracker) Found(found []FirstTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -313,8 +310,8 @@ func (l *Tracker) Found(found []FirstTask) {
 	}
 }
 
-// DueOf returns when the first task of a lane falls due, if that is the task with an
-// anchor, and the part of that which its policy gives. Otherwise the time is zero.
+// DueOf returns when the first task of a lane falls due, and the policy's part of that wait. The time
+// is zero unless the first task has the anchor.
 func (l *Tracker) DueOf(at store.Lane, anchor int64) (time.Time, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,8 +330,8 @@ func (l *Tracker) find(f *laneState, t FirstTask) {
 	f.firstAnchor, f.delay = t.Anchor, t.Delay
 }
 
-// Remembered lists up to most lanes in which no task is known, the last emptied first,
-// with the anchor from which to look in each.
+// Remembered lists up to most lanes without a known task, the last emptied first, each with the
+// anchor from which to search the lane.
 func (l *Tracker) Remembered(most int) (sources []store.Source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -347,9 +344,9 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 
 // Due lists up to most lanes that are due, in the order in which to claim from
 // them: by priority, then by how long the first task has been due. Lanes with keys of one
-// kind take turns. Either all of them have limits or none has, since the former have a claim of
-// their own, and those of a later priority wait for all others before them. After a claim under
-// limits that took no task, the lanes without limits come next.
+// kind take turns. Either all lanes of the list have limits or none has, since claims under limits
+// are separate statements. Lanes of a later priority then wait for all due lanes before them. After
+// a claim under limits that took no task, the lanes without limits come next.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -391,9 +388,8 @@ func (l *Tracker) collect(due []store.Lane, lanes []*laneState) []store.Lane {
 	return due
 }
 
-// takeTurns sorts those lanes of a list that have keys and are of one kind, in the places that
-// they have together: the one comes first that has waited longest since a claim took tasks
-// from it, or since its first task fell due if that was later.
+// takeTurns sorts the lanes with keys of each kind by how long they have waited, the longest first.
+// The lanes of a kind keep their places in the list together.
 func (l *Tracker) takeTurns(list []store.Lane) {
 	var places map[string][]int // by kind
 	for i, at := range list {
@@ -410,7 +406,7 @@ func (l *Tracker) takeTurns(list []store.Lane) {
 		for n, i := range at {
 			lanes[n] = list[i]
 		}
-		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].turn().Compare(l.Lanes[b].turn()) })
+		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].waitingSince().Compare(l.Lanes[b].waitingSince()) })
 		for n, i := range at {
 			list[i] = lanes[n]
 		}

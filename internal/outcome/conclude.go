@@ -78,8 +78,8 @@ func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.Wait.Microseconds()
 		return e
 	case f.Is(ErrStopping) && (f.Act == ActNone || f.Act == ActDiscard && f.Cancellation):
-		// The task is not to blame: it is due again at once. An outcome that the
-		// handler asked for still holds, such as the wait of a RetryAfter, but not a
+		// The task is not to blame: it is due again immediately. An outcome that the
+		// handler asked for still applies, such as the wait of a RetryAfter, but not a
 		// Discard of the cancellation itself.
 		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
 		return e
@@ -170,7 +170,7 @@ func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	return e
 }
 
-// LimitText says which limit of attempts holds for the task.
+// LimitText names the limit of attempts of the task.
 func (x ClaimResult) LimitText() string {
 	switch {
 	case x.Claim.MaxAttempts > 0:
@@ -200,8 +200,8 @@ func (x ClaimResult) WhyDead(f *Failure) string {
 	return fmt.Sprintf("its policy allows %v in all", x.Policy.Policy.MaxElapsed())
 }
 
-// FencesExhausted returns the settlement of a task whose fence was edited to the
-// highest number. Its next claims would all have the same fence.
+// FencesExhausted returns the settlement of a task whose fence was edited to the highest number. All further
+// claims of the task would have the same fence.
 func (x ClaimResult) FencesExhausted() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()

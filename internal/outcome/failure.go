@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Failure describes the error that a handler returned. Whoever calls the handler reads the
-// error once, so that the engine calls none of its methods.
+// Failure describes the error that a handler returned. The caller of the handler reads the error once, so
+// that the engine calls none of the error's methods.
 type Failure struct {
 	Text   string
-	Causes []error // of the causes of the end of a handler's context those that the error wraps
+	Causes []error // the causes of the end of a handler's context that the error wraps
 	Act    Act     // the outcome that the handler asked for
 	Wait   time.Duration
 	Stack  sql.Null[string] // of a panic
-	// Cancellation means that the handler's own error says that its context ended.
+	// Cancellation means that the handler's own error is the end of its context.
 	Cancellation bool
 	Err          error // the error itself, or nil
 }
@@ -60,7 +60,7 @@ func (e *RequestError) Error() string {
 
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// ActOf returns the outcome that a handler asks for with an error, and for how long its task waits.
+// ActOf returns the outcome that a handler asks for with an error, and how long its task then waits.
 func ActOf(err error) (Act, time.Duration) {
 	if e, ok := errors.AsType[*RequestError](err); ok {
 		return e.Act, e.Wait

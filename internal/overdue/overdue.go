@@ -57,8 +57,8 @@ type Tables interface {
 // Finder finds overdue tasks in all queues, through the lanes that have them.
 type Finder struct {
 	Tables
-	// Delays returns what the delay of each lane of a queue is, and false for a lane that is left
-	// out. The delay of a lane that never failed does not matter.
+	// Delays returns a function for the delays of a queue's lanes. It returns false for lanes to
+	// leave out. The delay of a lane whose tasks never failed does not matter.
 	Delays func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error)
 	// OlderThan is how long a task has been due when it is overdue. Defaults to After.
 	OlderThan time.Duration
@@ -66,8 +66,8 @@ type Finder struct {
 
 func (f Finder) after() time.Duration { return cmp.Or(f.OlderThan, After) }
 
-// Find lists the lanes whose first tasks are overdue. With an error, lanes of some queues may be
-// missing: a queue that cannot be swept does not keep it from the others.
+// Find lists the lanes whose first tasks are overdue. With an error, the list may lack the lanes of some
+// queues: Find goes on after a queue that cannot be swept.
 func (f Finder) Find(ctx context.Context) (list []Lane, err error) {
 	queues, err := f.Queues(ctx)
 	for _, queue := range queues {
@@ -118,7 +118,7 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 			last.Tasks += n
 		}
 	}
-	// Others may have taken the tasks of a lane since it was found.
+	// Workers may have taken the tasks of a lane since Find.
 	return slices.DeleteFunc(list, func(g Group) bool { return g.Tasks == 0 }), nil
 }
 

@@ -70,7 +70,7 @@ func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	if failed != nil {
 		key += "\n" + cause.Of(failed.Error())
 		if KindOf(h.classify(failed), false) == Outage {
-			key = "" // of all
+			key = "" // one key for all messages
 			during := strings.TrimPrefix(r.Message, "falldue: cannot ")
 			r = slog.NewRecord(r.Time, slog.LevelWarn, "falldue: the database does not answer", r.PC)
 			r.Add("error", failed, "during", during)

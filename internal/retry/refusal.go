@@ -9,9 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// BatchSize is how many tasks one statement takes. A statement that fails is tried with
-// fewer tasks, until the one that the database refuses is alone. Each success doubles
-// the batchSize.
+// BatchSize is how many tasks one statement takes. A statement that fails is tried with fewer tasks,
+// until the task that the database refuses is found. Each success doubles the size.
 type BatchSize struct {
 	Size     int // tasks of the next statement
 	Failures int // statements that failed in a row
@@ -43,7 +42,7 @@ func (p *BatchSize) Failed(n int, t FailureKind) time.Duration {
 }
 
 // FailuresBeforePause is how often in a row a statement may fail without a pause, unless the
-// database is away: enough to find one task among MaxBatch.
+// database is unavailable: enough to find one task among MaxBatch.
 const FailuresBeforePause = 12
 
 // FailureKind is what an error of a statement may mean.
@@ -51,10 +50,10 @@ type FailureKind int
 
 // The kinds of failures.
 const (
-	Refused  FailureKind = iota // the database refuses the statement, because of one of its tasks
-	Unclear                     // the same, or the database refuses everybody's statements for now
+	Refused  FailureKind = iota // the database refuses the statement because of one of its tasks
+	Unclear                     // perhaps Refused; perhaps the database refuses all statements for now
 	timedOut                    // the statement took too long
-	Outage                      // the database is away, or a task makes it close the connection
+	Outage                      // the database is unavailable, or closes the connection because of a task
 )
 
 // KindOf returns what an error of a statement may mean; late reports whether the

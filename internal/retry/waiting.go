@@ -7,7 +7,7 @@ import (
 
 const (
 	// StatementTimeout is the longest time for a statement of a worker, so that a
-	// connection that hangs does not block the worker for ever.
+	// connection that hangs does not block the worker indefinitely.
 	StatementTimeout = 30 * time.Second
 	// SweepTimeout is the longest time for a sweep, which takes seconds where an
 	// engine reads every waiting task for it. It is short enough that a worker whose
@@ -16,19 +16,19 @@ const (
 	// SuspectTimeout is the longest time for a claim from a suspect lane, for which all
 	// other lanes of the queue wait.
 	SuspectTimeout = 5 * time.Second
-	// SettleTimeout is how long a settle may wait for rows that somebody has locked,
-	// before it is tried again without waiting for them.
+	// SettleTimeout is how long a settle may wait for rows that another transaction has
+	// locked, before the settle is tried again without waiting for them.
 	SettleTimeout = 3 * time.Second
-	// SlowSettleTimeout is how long a settle may take that waits for no locks, unless one
-	// before it failed: then it may wait for what somebody else does, such as a value in
-	// a unique index of the user's, and others wait for it.
+	// SlowSettleTimeout is how long a settle that waits for no row locks may take. After a
+	// failure the limit is SettleTimeout: such a settle may wait for another transaction
+	// through a unique index of the user's, for example, while others wait for the settle.
 	SlowSettleTimeout = 10 * time.Second
 	// LastSettles is how long a worker tries to settle runs after the shutdown timeout.
 	LastSettles = 5 * time.Second
 	// cancelDelay is how long a statement may go on after its context has ended.
 	cancelDelay = time.Second
-	// ClaimDelay is that time for a claim. If the answer of a claim is lost, the tasks
-	// that it took wait for the end of their leases.
+	// ClaimDelay is how long a claim may go on after its context has ended. If the answer
+	// of a claim is lost, its tasks wait for the end of their leases.
 	ClaimDelay = 5 * time.Second
 )
 
@@ -68,7 +68,7 @@ func DelayedContext(ctx context.Context, timeout, delay time.Duration) (context.
 	}
 }
 
-// Signal wakes the goroutine that waits on c, or lets the next wait return at once.
+// Signal wakes the goroutine that waits on c, or lets the next wait return immediately.
 func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -10,16 +10,16 @@ import (
 // MaxPrefetch is the greatest number of claimed tasks that wait for a handler.
 const MaxPrefetch = 2 * store.MaxBatch
 
-// Budget decides how many tasks of a queue to claim: one for each free handler, and
-// a few more, so that handlers need not wait for the next claim.
+// Budget decides how many tasks of a queue to claim: one for each free handler, and a few ahead, so
+// that handlers need not wait for the next claim.
 type Budget struct {
-	Limit       int           // handlers that may run at once
+	Limit       int           // handlers that may run concurrently
 	maxPrefetch int           // tasks that may wait for a handler
 	Freed       chan struct{} // signalled when there may be room for more tasks
 
 	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
-	ahead      atomic.Int64 // tasks to claim beside those for free handlers
-	stalled    atomic.Bool  // tasks waited in vain, and no handler has returned since
+	ahead      atomic.Int64 // tasks to claim ahead, besides one for each free handler
+	stalled    atomic.Bool  // tasks waited for handlers in vain, and no handler has returned since
 }
 
 // NewBudget returns a budget of a queue with limit handlers.
@@ -53,7 +53,7 @@ func (b *Budget) Claiming(n int) { b.unfinished.Add(int64(n)) }
 func (b *Budget) Claimed(n, of int) {
 	b.unfinished.Add(int64(n - of))
 	if n < of {
-		retry.Signal(b.Freed) // the other goroutine may wait for the room that the claim did not need
+		retry.Signal(b.Freed) // the poller's other goroutine may wait for this room
 	}
 }
 
@@ -64,9 +64,8 @@ func (b *Budget) returned() {
 	retry.Signal(b.Freed)
 }
 
-// waitedInVain counts a task that is given back since no handler was free for it.
-// Nothing is claimed ahead until a handler returns: those that run take longer than
-// their kinds did before.
+// waitedInVain counts a task that is released because no handler was free for it. Nothing is claimed
+// ahead until a handler returns: the running handlers take longer than earlier ones of their kinds.
 func (b *Budget) waitedInVain() {
 	b.stalled.Store(true)
 	b.unfinished.Add(-1)

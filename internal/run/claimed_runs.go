@@ -80,8 +80,8 @@ func (h *ClaimedRuns) has(r *Run) bool {
 	return has
 }
 
-// Cancelled ends the runs of tasks that are cancelled. fences has, by the ids of the tasks, the
-// fences up to which runs end: a task may have been retried since.
+// Cancelled ends the runs of cancelled tasks. fences has the highest fence to end, by task id: a task
+// may have been retried since its cancel.
 func (h *ClaimedRuns) Cancelled(fences map[int64]int64) {
 	for _, r := range h.list() {
 		if fence, ok := fences[r.Claim.ID]; ok && r.Claim.Fence <= fence {

@@ -31,7 +31,7 @@ type DispatcherConfig struct {
 	Changes  *control.ChangeReader
 	Log      *slog.Logger
 	Observer Observer
-	// Work is the context of handlers. Once stop has ended, tasks are released instead of run.
+	// Work is the context of handlers. Once Stop has ended, tasks are released instead of run.
 	Stop, Work context.Context
 }
 
@@ -42,22 +42,22 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	return &Dispatcher{cfg, newRunners(cfg.Budget, &cfg)}
 }
 
-// runRoom is for how many runs take makes room at a time. The last one of them keeps the
-// room of all.
+// runRoom is how many runs Take allocates together. The memory of all is free when the last of them
+// has ended.
 const runRoom = 8
 
-// Take runs the handlers of claims that were sent at start.
-func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy, start time.Time) {
+// Take runs the handlers of claims that were sent at start. policies has the policies of the claims' sources.
+func (d *Dispatcher) Take(claims []*store.Claim, policies []*control.CompiledPolicy, start time.Time) {
 	runs := make([]*Run, 0, len(claims))
 	for some := range slices.Chunk(claims, runRoom) {
 		made := make([]Run, len(some))
 		for i, c := range some {
-			d.Begin(&made[i], c, rules[c.Place-1], start)
+			d.Begin(&made[i], c, policies[c.Place-1], start)
 			runs = append(runs, &made[i])
 		}
 	}
 	d.Leases.claimed.Add(runs...)
-	if d.Changes.AnyPause() { // a claim may have been under way when one began
+	if d.Changes.AnyPause() { // a pause may have begun during the claim
 		var paused []*Run
 		runs = slices.DeleteFunc(runs, func(r *Run) bool {
 			if !d.Changes.Paused(d.Env.Queue, r.Claim.From) {
@@ -69,29 +69,29 @@ func (d *Dispatcher) Take(claims []*store.Claim, rules []*control.CompiledPolicy
 		d.giveBack(paused)
 	}
 	refused := d.Runners.add(runs...)
-	for _, r := range refused { // tasks may have limits of their own, which a claim does not know before
+	for _, r := range refused { // the claim did not know their own limits of attempts
 		r.handler.Pace.pause()
 	}
 	d.giveBack(refused)
-	d.GivePausedBack() // a pause may have begun meanwhile
+	d.GivePausedBack() // a pause may have begun in the meantime
 }
 
 // Begin makes r the run of a claim that was sent at start.
-func (d *Dispatcher) Begin(r *Run, c *store.Claim, rule *control.CompiledPolicy, start time.Time) {
+func (d *Dispatcher) Begin(r *Run, c *store.Claim, policy *control.CompiledPolicy, start time.Time) {
 	r.Env, r.handler = d.Env, d.Handlers[c.From.Kind]
-	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: rule, WorkerID: d.WorkerID, Claimed: start}
+	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: policy, WorkerID: d.WorkerID, Claimed: start}
 	r.lease.until = start.Add(d.Length)
 }
 
-// GivePausedBack gives back the tasks that wait for a handler and are paused. Those who
-// read changes call it at any time, also while the worker stops.
+// GivePausedBack releases paused tasks that wait for a handler. The reader of changes calls it at any
+// time, even while the worker stops.
 func (d *Dispatcher) GivePausedBack() {
 	if d.Changes.AnyPause() {
 		d.Runners.remove(func(r *Run) bool { return d.Changes.Paused(d.Env.Queue, r.Claim.From) }, d.giveBack)
 	}
 }
 
-// Watch gives back the tasks that have waited for maxWait, until ctx ends.
+// Watch releases tasks that have waited for maxWait, until ctx ends.
 func (d *Dispatcher) Watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		list, next := d.Runners.overdue()
@@ -104,8 +104,8 @@ func (d *Dispatcher) Watch(ctx context.Context) {
 	}
 }
 
-// giveBack gives back tasks whose handlers have not started. It does not wait for the
-// settler, so that claims end as soon as the worker stops.
+// giveBack releases tasks whose handlers have not started. It does not wait for the settler, so that
+// claims end as soon as the worker stops.
 func (d *Dispatcher) giveBack(runs []*Run) {
 	if len(runs) == 0 {
 		return
@@ -119,15 +119,14 @@ func (d *Dispatcher) giveBack(runs []*Run) {
 	})
 }
 
-// Finish gives back the tasks that wait for a handler, and waits for the handlers that
-// run. It is called after stop has ended.
+// Finish releases the tasks that wait for a handler, and waits for the running handlers. It is called
+// after Stop has ended.
 func (d *Dispatcher) Finish() {
 	d.giveBack(d.Runners.drain())
 	d.Runners.All.Wait()
 }
 
-// Handle runs the handler of a claimed task. Once stop has ended, it gives the task
-// back instead.
+// Handle runs the handler of a claimed task. Once Stop has ended, it releases the task instead.
 func (c *DispatcherConfig) Handle(r *Run) {
 	var e store.Settlement
 	ours, returned := true, false

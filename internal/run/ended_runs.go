@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// recentTime is over how long the recent runs of a worker are counted.
+	// recentTime is the period over which the recent runs of a worker are counted.
 	recentTime = 5 * time.Minute
 	// latestTime is the same of the latest ones.
 	latestTime = 30 * time.Second
@@ -19,17 +19,17 @@ const (
 // EndedRuns counts the runs of a worker that have ended, by kind.
 type EndedRuns struct {
 	mu      sync.Mutex
-	Kinds   map[string]store.Runs // since the start
-	samples []runSample           // of the last recentTime, the oldest first; only the announcer has them
+	Kinds   map[string]store.Runs // counted since the start
+	samples []runSample           // of the last recentTime, the oldest first; only the announcer uses them
 }
 
-// runSample is what had ended at a time.
+// runSample counts the runs that had ended at a time.
 type runSample struct {
 	at    time.Time
 	kinds map[string]store.Runs
 }
 
-// count counts runs that were settled, but for those of tasks that were lost.
+// count counts settled runs. It leaves out lost tasks.
 func (e *EndedRuns) count(batch []*Run, lost map[int64]bool) {
 	if len(batch) == 0 {
 		return
@@ -55,7 +55,7 @@ func (e *EndedRuns) count(batch []*Run, lost map[int64]bool) {
 	e.Kinds[kind] = e.Kinds[kind].Add(1, runs)
 }
 
-// Take returns what has ended since the start, and of late. The first call is at the start.
+// Take counts the runs that have ended since the start, and recently. The first call is at the start.
 func (e *EndedRuns) Take() (all store.Runs, recent store.Recent) {
 	e.mu.Lock()
 	now := runSample{time.Now(), maps.Clone(e.Kinds)}
@@ -89,7 +89,7 @@ func (s runSample) since(first runSample) (kinds map[string]store.Runs, over tim
 	return kinds, s.at.Sub(first.at)
 }
 
-// All returns what has ended since the start.
+// All counts the runs that have ended since the start.
 func (e *EndedRuns) All() (all store.Runs) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ func (e events) beyondLimit(queue, kind, limit string, allowed, tasks int) {
 		"count", tasks, "limit", limit, "allowed", allowed)
 }
 
-// died reports a task that is dead; why says what decided that.
+// died reports a dead task, and why it is dead.
 func (e events) died(r *Run, why, text, stack string) {
 	e.log.Error("falldue: a task is dead", e.failure(r, stack, "why", why, "error", text)...)
 }
@@ -46,7 +46,7 @@ func (e events) undecodable(r *Run, text string) {
 	e.log.Warn("falldue: the payload of a task cannot be decoded; its attempt has failed", e.failure(r, "", retry.Failed(errors.New(text)))...)
 }
 
-// failedAfterDoneTx reports a failure that changes nothing any more.
+// failedAfterDoneTx reports a failure without consequence: the task is done.
 func (e events) failedAfterDoneTx(r *Run, f *outcome.Failure) {
 	e.log.Warn("falldue: a handler failed after its DoneTx had committed; the task is done", e.failure(r, f.Stack.V, "error", f.Text)...)
 }
@@ -88,7 +88,7 @@ func (e events) settleRefused(c *store.Claim, err error) {
 	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
-// notSettled reports a run that was given up. The error is nil if the database was away.
+// notSettled reports a run that the settler gave up. The error is nil if the database was unavailable.
 func (e events) notSettled(c *store.Claim, err error) {
 	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind, "error", err)
 }

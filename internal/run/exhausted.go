@@ -9,11 +9,10 @@ import (
 // lower now than when they failed. After a deploy there may be many thousands.
 const exhaustedLogEvery = 5 * time.Second
 
-// exhausted is why tasks became dead without running: the limit that allows them no more
-// attempts.
+// exhausted identifies the limit because of which tasks became dead without running.
 type exhausted struct {
 	queue, kind string
-	limit       string // which one, see [execution.limit]
+	limit       string // see [outcome.ClaimResult.LimitText]
 	allowed     int
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Handler is what a worker knows of a kind whose tasks it runs.
+// Handler describes a kind whose tasks the worker runs.
 type Handler struct {
 	Kind, Queue string
 	Priority    int
@@ -26,8 +26,8 @@ type Handler struct {
 	Pace pace
 }
 
-// Retention is how long finished tasks stay in the table, by their states, or forever. Done
-// tasks for which it is 0 are deleted when they are settled.
+// Retention is how long finished tasks stay in the table, by their states, or Forever. With a Done of
+// 0, done tasks are deleted when they are settled.
 type Retention struct{ Done, Dead, Cancelled time.Duration }
 
 // Forever is the retention of tasks that are not deleted.
@@ -55,11 +55,11 @@ func (h *Handler) Running(attempt int) string {
 // keepsDone reports whether done tasks stay in the table.
 func (h *Handler) keepsDone() bool { return h.Retention.Done != 0 }
 
-// PoliciesOf returns the rules of kinds, by their names.
+// PoliciesOf returns the policies of kinds, by their names.
 func PoliciesOf(handlers map[string]*Handler) map[string]*control.CompiledPolicy {
-	rules := make(map[string]*control.CompiledPolicy, len(handlers))
+	policies := make(map[string]*control.CompiledPolicy, len(handlers))
 	for kind, h := range handlers {
-		rules[kind] = h.Policy
+		policies[kind] = h.Policy
 	}
-	return rules
+	return policies
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/falldue/falldue/internal/outcome"
 )
 
-// lease is a worker's right to run a task for some time. Its end is computed with
-// the worker's monotonic clock from a time before the claim was sent. It ends for
-// the worker before it ends in the database.
+// lease is a worker's right to run a task for some time. The worker computes its end with a monotonic
+// clock from a time before the claim was sent, so that the lease ends for the worker before it ends
+// in the database.
 type lease struct {
 	mu           sync.Mutex
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
-	cancelled    bool // why it is lost: the task was cancelled
+	cancelled    bool // it is lost because the task was cancelled
 	calledDoneTx bool // the handler called DoneTx
-	maybeSettled bool // and its transaction may have committed
-	settled      bool // it has committed
+	maybeSettled bool // and the transaction of DoneTx may have committed
+	settled      bool // the transaction of DoneTx has committed
 
 	doneTx      time.Time // when DoneTx returned; zero while it runs
-	lockedUntil time.Time // no other worker can take the task before, since its row is locked
+	lockedUntil time.Time // until then the row is locked, so that no other worker can take the task
 }
 
 // holds reports whether the lease was still valid at now.
@@ -47,9 +47,8 @@ func (l *lease) doneTxGoesOn(now time.Time) bool {
 	return l.maybeSettled && now.Before(l.lockedUntil)
 }
 
-// Extended records that the database has extended the lease, by a statement that was
-// sent at a time. A DoneTx before that was rolled back: the row was there, and not
-// locked.
+// Extended records that the database has extended the lease, with a statement that was sent at a
+// time. A DoneTx that returned before then was rolled back: the row was there, and not locked.
 func (l *lease) Extended(sent, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,9 +65,8 @@ func (l *lease) locked(until time.Time) {
 	l.lockedUntil = until
 }
 
-// gone records that the claim is not in the database any more. While the lease lasts,
-// no other worker can have taken the task, so that DoneTx has settled it, if it was
-// called.
+// gone records that the claim is no longer in the database. While the lease lasts, no other worker can
+// have taken the task. So DoneTx has settled the task, if the handler called it.
 func (l *lease) gone() {
 	l.mu.Lock()
 	l.settled = l.settled || l.maybeSettled && time.Now().Before(l.until)
@@ -91,7 +89,7 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 // DoneTx has settled the task, or its transaction goes on.
 func (l *lease) lose() { l.loseBy(outcome.ErrLeaseLost) }
 
-// loseBy is lose with the cause of the end of the handler's context.
+// loseBy is lose with another cause for the end of the handler's context.
 func (l *lease) loseBy(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +135,7 @@ func (l *lease) settledByHandler() bool {
 	return l.settled || l.maybeSettled && time.Now().Before(l.until)
 }
 
-// leftToDoneTx reports whether the handler called DoneTx: no one but that ends the task as done.
+// leftToDoneTx reports whether the handler called DoneTx. Then only DoneTx makes the task done.
 func (l *lease) leftToDoneTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,17 +12,16 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Leases extends the lease of every run that a worker holds, every third of a lease. Beside that it watches by the monotonic
-// clock whether a lease is over, since a worker that could not reach the database, or
-// was suspended, may no longer own its tasks. It does so whatever an extension waits
-// for.
+// Leases extends the lease of every run of a worker, every third of a lease. Alongside, it watches with
+// the monotonic clock whether a lease has expired: a worker that could not reach the database, or was
+// suspended, may no longer own its tasks. An extension that hangs does not hold up the watch.
 type Leases struct {
 	workerID string
 	length   time.Duration
 	events   events
 	observer Observer
 	table    leaseTable
-	// changes finds out which tasks are cancelled, and ends their runs. It may be nil.
+	// changes finds cancelled tasks and ends their runs. It may be nil.
 	changes changeReader
 
 	claimed *ClaimedRuns
@@ -38,13 +37,12 @@ type leaseTable interface {
 	Classify(error) dialect.Class
 }
 
-// changeReader reads what people ask of all workers, and applies it.
+// changeReader reads cancels, pauses and overrides, and applies them.
 type changeReader interface {
 	Read(context.Context) error
 }
 
-// NewLeases returns leases of the runs in held. changes, which may be nil, finds out which tasks
-// are cancelled.
+// NewLeases returns the leases of claimed runs. changes finds cancelled tasks, and may be nil.
 func NewLeases(workerID string, length time.Duration, claimed *ClaimedRuns, table leaseTable, changes changeReader, observer Observer, log *slog.Logger) *Leases {
 	return &Leases{workerID: workerID, length: length, claimed: claimed, events: events{log}, observer: observer, table: table, changes: changes}
 }
@@ -69,11 +67,11 @@ func (l *Leases) Work(ctx context.Context) {
 	}
 }
 
-// watch marks leases lost as soon as they are over, until ctx ends.
+// watch marks leases lost as soon as they have expired, until ctx ends.
 func (l *Leases) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
-		next := now.Add(l.length / 4) // a lease that a claim under way takes ends later
+		next := now.Add(l.length / 4) // the lease of a claim under way ends later
 		for _, r := range l.claimed.list() {
 			switch end := r.lease.end(); {
 			case !now.Before(end):
@@ -86,7 +84,7 @@ func (l *Leases) watch(ctx context.Context) {
 	}
 }
 
-// minWatch is the shortest time between two looks at all leases.
+// minWatch is the shortest time between two checks of all leases.
 const minWatch = 10 * time.Millisecond
 
 // latest removes from a sorted list the earlier claims of a task that this worker
@@ -115,10 +113,10 @@ func parted(list []*Run) (limited, others []*Run) {
 	return limited, others
 }
 
-// extendAll extends the leases of a list, a batchSize at a time. When the database refuses
-// to extend one of them, or hangs because of one, the others are extended without it. The
-// rest waits for the next tick when the database does not answer or seems to refuse all.
-// It returns the runs whose claims are gone.
+// extendAll extends the leases of a list in batches. When the database refuses to extend one of them,
+// or hangs because of one, the others are extended without it. When the database does not answer, or
+// seems to refuse all, the rest waits for the next tick. extendAll returns the runs whose claims are
+// gone.
 func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 	batchSize, limit := retry.NewBatchSize(), l.extendTimeout()
 	for len(list) > 0 {
@@ -139,7 +137,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 		if n == 1 {
 			l.events.extendRefused(list[0].Claim, err)
 			list = list[1:]
-		} else if late { // those that may be to blame come last, before their leases end
+		} else if late { // the tasks that may be to blame come last
 			list = slices.Concat(list[n:], list[:n])
 			limit = min(limit, l.length/hungTimeoutDivisor)
 		}
@@ -151,10 +149,10 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 func (l *Leases) extendTimeout() time.Duration { return min(l.length/3, retry.StatementTimeout) }
 
 const (
-	// maxHangs is how many statements in a row may hang until the database seems to be
-	// away: enough to find one task among MaxBatch.
+	// maxHangs is how many statements in a row may hang before the database seems to be
+	// unavailable: enough to find one task among MaxBatch.
 	maxHangs = 4
-	// hungTimeoutDivisor limits the statements after one that hung to this part of a lease.
+	// hungTimeoutDivisor limits statements after a hanging one to this fraction of a lease.
 	hungTimeoutDivisor = 60
 )
 
@@ -189,7 +187,7 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 		switch {
 		case gone[r.Claim.ID]:
 			lost = append(lost, r)
-		case locked[r.Claim.ID]: // nobody else can claim it either
+		case locked[r.Claim.ID]: // no other worker can claim the task either
 			r.lease.locked(now.Add(l.length))
 		default:
 			r.lease.Extended(now, now.Add(l.length))
@@ -198,13 +196,13 @@ func (l *Leases) extend(ctx context.Context, batch []*Run, limit time.Duration) 
 	return lost, false, nil
 }
 
-// gone ends runs whose claims are gone. It first finds out which tasks are cancelled, on a
-// connection that may have gone silent, so that it comes after all extensions.
+// gone ends runs whose claims are gone. It first reads which tasks are cancelled. That may hang on a
+// silent connection, so that gone is called after all extensions.
 func (l *Leases) gone(ctx context.Context, lost []*Run) {
 	if len(lost) > 0 && l.changes != nil {
 		ctx, cancel := retry.StatementContext(ctx, l.extendTimeout())
 		defer cancel()
-		_ = l.changes.Read(ctx) // or the cause is ErrLeaseLost
+		_ = l.changes.Read(ctx) // after an error the cause is ErrLeaseLost
 	}
 	for _, r := range lost {
 		if l.claimed.has(r) {
@@ -213,8 +211,8 @@ func (l *Leases) gone(ctx context.Context, lost []*Run) {
 	}
 }
 
-// ended frees the permits of runs that have ended after their claims. Where that fails they are
-// free when the leases would have been over.
+// ended frees the permits of runs that have ended after their claims were gone. After a failure the
+// permits are free when the leases would have expired.
 func (l *Leases) ended(ctx context.Context, runs ...*Run) {
 	var claims []*store.Claim
 	for _, r := range runs {

@@ -12,26 +12,26 @@ import (
 type Observer interface {
 	// Started is told of a run whose handler begins.
 	Started(r *Run)
-	// Ended is told of a run that has ended. next is in how long its task falls due again.
+	// Ended is told of a run that has ended. next is how long its task then waits, or 0.
 	Ended(r *Run, end outcome.Outcome, next time.Duration)
-	// Settled is told what a statement that settles a number of tasks left.
+	// Settled is told of a statement that settles tasks: how many they are, and which are left.
 	Settled(tasks int, left store.Unsettled, start time.Time, err error)
-	// Extended is told the same of a statement that extends leases.
+	// Extended is told the same about a statement that extends leases.
 	Extended(tasks int, left store.Unsettled, start time.Time, err error)
 }
 
-// waker wakes those who claim tasks.
+// waker wakes the pollers.
 type waker interface {
-	// Hint tells of a task in a lane of a queue that falls due after wait. It reports whether
-	// this worker runs such tasks.
+	// Hint announces a task in a lane of a queue, which falls due after wait. It reports
+	// whether this worker runs such tasks.
 	Hint(queue string, at store.Lane, wait time.Duration) bool
-	// Freed tells of limits of which permits were freed.
+	// Freed announces the limits of permits that were freed.
 	Freed(limits []string)
-	// WakeWaiting wakes those who wait for room for more tasks.
+	// WakeWaiting wakes the pollers that wait for room for more tasks.
 	WakeWaiting()
 }
 
-// flows is told of tasks that have ended: of members, on which others depend, and of waiters
+// flows is told of tasks that have ended: members, which are dependencies of other tasks, and waiters
 // that were deleted when they ended.
 type flows interface {
 	Ended(members, gone []int64)

@@ -7,17 +7,17 @@ import (
 
 const (
 	// prefetchTime is how far ahead a worker claims: as many tasks as its handlers
-	// finish in this time. It hides the time that a claim takes.
+	// finish in this time, so that handlers do not wait for a claim.
 	prefetchTime = 20 * time.Millisecond
-	// paceWeight is the number of recent handlers of which a pace is about the mean.
+	// paceWeight is how many recent handlers a pace is about the mean of.
 	paceWeight = 16
 	// pacePause is how long nothing is claimed ahead after a claim that found last
 	// attempts where the policy allows more.
 	pacePause = time.Minute
 )
 
-// pace is how long the handlers of a kind take. Handlers that record their times at
-// the same moment may lose some of them, which does not matter.
+// pace is how long the handlers of a kind take. Handlers that return at the same moment may overwrite
+// each other's times, which does not matter.
 type pace struct {
 	mean   atomic.Int64              // nanoseconds, of recent handlers; 0 until one has returned
 	paused atomic.Pointer[time.Time] // until when nothing is claimed ahead

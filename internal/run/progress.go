@@ -17,16 +17,16 @@ import (
 // progressEvery is the least time between two writes of progress by a worker.
 const progressEvery = time.Second
 
-// ProgressWriter is the role that stores what handlers report. It gathers the reports of
-// all runs of a worker, and keeps the last one of each.
+// ProgressWriter is the role that stores the progress that handlers report. It gathers the reports of
+// all runs of a worker, and keeps the last report of each run.
 type ProgressWriter struct {
 	workerID string
 	table    progressTable
 	events   events
-	woken    chan struct{} // signalled when there is something to write
+	woken    chan struct{} // signalled when there is a report to write
 
 	mu   sync.Mutex
-	runs map[*Run]struct{} // that have reported since the last write
+	runs map[*Run]struct{} // runs that have reported since the last write
 }
 
 // progressTable stores reports, and returns the ids of the tasks whose reports it has stored.
@@ -39,7 +39,7 @@ func NewProgressWriter(workerID string, table progressTable, log *slog.Logger) *
 	return &ProgressWriter{workerID: workerID, table: table, events: events{log}, woken: make(chan struct{}, 1), runs: map[*Run]struct{}{}}
 }
 
-// Reported notes that a run has something to write.
+// Reported notes that a run has a report to write.
 func (w *ProgressWriter) Reported(r *Run) {
 	w.mu.Lock()
 	w.runs[r] = struct{}{}
@@ -63,9 +63,9 @@ func (w *ProgressWriter) Work(ctx context.Context) {
 	}
 }
 
-// writeAll writes what has been reported since it ran last. What cannot be written is
-// dropped: the next report of the run says more. A report stays with its run until it is
-// stored, since the run may end, and be settled, before that.
+// writeAll writes the reports since its last call. A report that cannot be written is dropped: the
+// next report of the run replaces it. A report stays with its run until it is stored, since the run
+// may be settled before then.
 func (w *ProgressWriter) writeAll(ctx context.Context) error {
 	w.mu.Lock()
 	runs := w.runs
@@ -81,8 +81,8 @@ func (w *ProgressWriter) writeAll(ctx context.Context) error {
 			list = append(list, report{r, p})
 		}
 	}
-	// In the order of ids, so that two workers do not deadlock. Of two claims of a task
-	// the later one is held.
+	// In the order of ids, so that two workers do not deadlock. Of two claims of a task,
+	// only the later one is valid.
 	slices.SortFunc(list, func(a, b report) int {
 		return cmp.Or(cmp.Compare(a.last.TaskID, b.last.TaskID), cmp.Compare(b.last.Fence, a.last.Fence))
 	})
@@ -99,7 +99,7 @@ func (w *ProgressWriter) writeAll(ctx context.Context) error {
 			if err != nil || stored[one.last.TaskID] {
 				one.run.wrote(one.last)
 			} else if lost, _ := one.run.lease.state(); !lost {
-				w.Reported(one.run) // somebody has locked the row, an extension of its lease for example
+				w.Reported(one.run) // another transaction has locked the row, to extend the lease for example
 			}
 		}
 		if err != nil {
@@ -127,8 +127,8 @@ func NewProgress(fraction float64, message string) store.Progress {
 	return store.Progress{Millionths: int(math.Round(min(max(fraction, 0), 1) * 1e6)), Message: storable.Text(message)}
 }
 
-// lastProgress returns what the run has reported last, or nil if that has been written, and
-// whether it has reported anything at all.
+// lastProgress returns the run's last report, or nil if it has been written, and whether there has
+// been any report.
 func (r *Run) lastProgress() (last *store.Progress, reported bool) {
 	r.progress.mu.Lock()
 	defer r.progress.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *Run) lastProgress() (last *store.Progress, reported bool) {
 func (r *Run) wrote(p *store.Progress) {
 	r.progress.mu.Lock()
 	defer r.progress.mu.Unlock()
-	if r.progress.last == p { // and not a later one
+	if r.progress.last == p { // there may be a later report
 		r.progress.last = nil
 	}
 }

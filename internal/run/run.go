@@ -24,10 +24,10 @@ type Run struct {
 	lease   lease
 	queued  time.Time // when it began to wait for a handler
 
-	began time.Duration     // when its handler began, after the claim was sent; 0 before
-	Took  time.Duration     // how long it ran
-	due   int64             // when the task fell due, in microseconds since 1970, once info has been called
-	about map[string]string // the task's metadata, the same
+	began time.Duration     // from the claim to the begin of the handler; 0 before
+	Took  time.Duration     // how long the handler ran
+	due   int64             // when the task fell due, in microseconds since 1970; set by Info
+	about map[string]string // the task's metadata; set by Info
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
@@ -35,21 +35,21 @@ type Run struct {
 	progress runProgress
 
 	end     store.Settlement // set when the handler has returned
-	giveUp  time.Time        // when to stop trying to settle it; zero unless the database refuses that
-	refused error            // why the database refuses that
-	plain   bool             // its texts were made ASCII, since the session cannot encode others
+	giveUp  time.Time        // when the settler gives up; zero unless the database refuses the settlement
+	refused error            // why the database refuses the settlement
+	plain   bool             // the texts are reduced to ASCII, since the session cannot encode others
 	Failure *outcome.Failure // why the run has failed; nil after success
-	unsure  bool             // a statement that settles it has failed, and may have taken effect
+	unsure  bool             // a statement that settles the run has failed, and may have taken effect
 }
 
-// runProgress is what a run has reported.
+// runProgress is the progress that a run has reported.
 type runProgress struct {
 	mu   sync.Mutex
-	last *store.Progress // unless it has been written
-	any  bool            // something has been reported
+	last *store.Progress // nil once it is written
+	any  bool            // there has been a report
 }
 
-// Env is what all runs of a queue share.
+// Env is shared by all runs of a queue.
 type Env struct {
 	Queue     string
 	MaxResult int
@@ -104,7 +104,7 @@ type Info struct {
 // Info describes the run. It is called by one goroutine at a time.
 func (r *Run) Info() Info {
 	c := r.Claim
-	if r.due == 0 { // r.Policy may be another one when the run has ended
+	if r.due == 0 { // overrides may change r.Policy before the run ends
 		r.about, r.due = store.ReadMetadata(c.Metadata), c.Anchor+r.Policy.DelayIn(c.From).Microseconds()
 	}
 	m := Info{
@@ -171,7 +171,7 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	f := r.handler.Run(ctx, r)
 	took := time.Since(started)
 	if f == nil && r.lease.leftToDoneTx() {
-		f = outcome.NotCommitted(context.Cause(ctx)) // unless the settler finds the task ended
+		f = outcome.NotCommitted(context.Cause(ctx)) // the settler may still find the task ended
 	}
 	r.handler.Pace.record(took)
 	return r.Finish(f, took)
@@ -254,13 +254,13 @@ func (r *Run) CauseOfDeath() string {
 
 // DoneTx settles the task as done inside the handler's transaction.
 func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
-	if !r.lease.settling() { // from here on the task may be settled
+	if !r.lease.settling() { // after this call the task may be settled
 		return outcome.ErrLeaseLost
 	}
 	defer r.lease.settlingEnded()
 	e := r.Conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
-	e.Progress, e.HasProgress = r.lastProgress() // and keeps it, since tx may be rolled back
+	e.Progress, e.HasProgress = r.lastProgress() // stays with the run, since tx may be rolled back
 	mine, err := r.Table.SettleTx(ctx, tx, r.WorkerID, &e)
 	if err != nil {
 		return fmt.Errorf("settle task %d: %w", e.TaskID, err)

@@ -8,15 +8,14 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// maxWait is how long a claimed task may wait for a handler. Then it is given back, so
-// that an idle worker can run it.
+// maxWait is how long a claimed task may wait for a handler. After that the task is released, so that
+// an idle worker can run it.
 const maxWait = time.Second
 
-// runners run the claimed tasks of a queue in the order in which they were added, up
-// to limit at once. A goroutine runs one task after the other and ends when none
-// waits. When it takes a task and others wait, it starts another goroutine, one at a
-// time. Handlers that take long therefore all run in parallel, and handlers that
-// return at once are run by a few goroutines whose stacks have already grown.
+// runners run the claimed tasks of a queue in the order in which they were added, up to limit
+// concurrently. A goroutine runs one task after the other and ends when none waits. When it takes a
+// task and others wait, it starts another goroutine, one at a time. Slow handlers therefore all run in
+// parallel, and fast handlers run in a few goroutines whose stacks have already grown.
 type runners struct {
 	limit   int
 	handler taskHandler
@@ -40,9 +39,8 @@ func newRunners(b *Budget, h taskHandler) *runners {
 	return &runners{limit: b.Limit, handler: h, budget: b, queued: make(chan struct{}, 1)}
 }
 
-// add adds runs to be run. A task's last attempt never waits, since a worker that died
-// meanwhile would use it up: add puts last attempts first, and returns those for which
-// no handler is free.
+// add adds runs. A task's last attempt never waits, since the attempt would be used up if the worker
+// died: add puts last attempts first, and refuses last attempts without a free handler.
 func (r *runners) add(runs ...*Run) (refused []*Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +77,7 @@ func (r *runners) start() {
 // loop runs tasks until none waits.
 func (r *runners) loop() {
 	var current *Run
-	defer func() { // also when a handler calls runtime.Goexit
+	defer func() { // even when a handler calls runtime.Goexit
 		r.mu.Lock()
 		r.running--
 		r.ended(current)
@@ -105,8 +103,8 @@ func (r *runners) loop() {
 	}
 }
 
-// next records that last has ended, if it is not nil, and removes and returns the task
-// that has waited longest, or nil if none waits.
+// next records that last, unless nil, has ended. It removes and returns the task that has waited
+// longest, or nil if none waits.
 func (r *runners) next(last *Run) (next *Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +119,7 @@ func (r *runners) next(last *Run) (next *Run) {
 	return next
 }
 
-// ended records that a task has ended, if it is not nil. The caller holds mu.
+// ended records that run, unless nil, has ended. The caller holds mu.
 func (r *runners) ended(run *Run) {
 	if run != nil {
 		r.busy--
@@ -144,9 +142,8 @@ func (r *runners) drain() []*Run {
 	return waiting
 }
 
-// remove removes the tasks that wait and for which match is true, and calls removed with
-// them. It does so before a drain can return, so that whoever waits for all after that
-// waits for what removed begins, too.
+// remove removes the waiting tasks that match, and calls removed with them. A drain waits for that
+// call, so that a caller of drain and All.Wait also waits for the goroutines that removed starts.
 func (r *runners) remove(match func(*Run) bool, removed func([]*Run)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,8 +159,8 @@ func (r *runners) remove(match func(*Run) bool, removed func([]*Run)) {
 	removed(list)
 }
 
-// overdue removes and returns the tasks that have waited for maxWait. If others wait, it
-// returns in how long the first of them will have.
+// overdue removes and returns the tasks that have waited for maxWait. next is in how long the next
+// task will have, or 0 if no other task waits.
 func (r *runners) overdue() (list []*Run, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

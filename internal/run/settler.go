@@ -14,21 +14,20 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Settler settles runs in batches. The runs that end while a batch is written are
-// the next batch, so that a single task is settled at once, and many cost little.
-// While the worker holds many claims, the settler waits a little for more, since
-// each batch costs a commit. While many runs wait nevertheless, a second settler
-// helps: a single one leaves the database idle while it reads an answer.
+// Settler settles runs in batches. The runs that end while a batch is written are the next batch, so
+// that a single task is settled immediately, and many tasks cost little. While the worker has many
+// claims, the settler waits a little for more runs, since each batch costs a commit. While many runs
+// wait nevertheless, a second settler helps: a single settler leaves the database idle while it reads
+// an answer.
 //
-// A run that cannot be settled, because the database refuses the settlement or
-// somebody has locked the row, is parked and tried again later. The others do not
-// wait for it.
+// A run that cannot be settled, because the database refuses the settlement or another transaction has
+// locked the row, is parked and tried again later. Other runs do not wait for it.
 type Settler struct {
 	SettlerConfig
 	exhausted    *exhaustedLog
 	In           chan *Run     // runs that ended
-	assistWanted chan struct{} // signalled when many runs wait; closed after in
-	second       *Settler      // receives from in too; nil if the database has one writer at a time
+	assistWanted chan struct{} // signalled when many runs wait; closed after In
+	second       *Settler      // receives from In, too; nil if the database has one writer at a time
 	Done         chan struct{} // closed when the last batch is written
 
 	batchSize retry.BatchSize
@@ -62,7 +61,7 @@ type settleTable interface {
 	Classify(error) dialect.Class
 }
 
-// locking says what a settle does about rows that somebody else has locked.
+// locking is how a settle treats rows that another transaction has locked.
 type locking int
 
 const (
@@ -89,15 +88,15 @@ const (
 	minBatch = store.MaxBatch / 4
 )
 
-// Behind reports whether a whole batch waits beside those that are being written.
-// Handlers of further tasks would then wait for the settler.
+// Behind reports whether a whole batch waits besides the batches that are being written. The handlers
+// of further tasks would then wait for the settler.
 func (s *Settler) Behind() bool { return len(s.In) >= store.MaxBatch }
 
-// Full reports whether handlers that return wait for the settlers.
+// Full reports whether returning handlers wait for the settlers.
 func (s *Settler) Full() bool { return len(s.In) == cap(s.In) }
 
-// Work writes batches until in is closed and empty, together with the second
-// settler. Once ctx has ended, it gives up runs that the database does not settle.
+// Work writes batches until In is closed and empty, together with the second settler. Once ctx has
+// ended, it gives up runs that the database does not settle.
 func (s *Settler) Work(ctx context.Context) {
 	defer close(s.Done)
 	defer s.exhausted.report()
@@ -132,7 +131,7 @@ func (s *Settler) writeLoop(ctx context.Context, in <-chan *Run, assistWanted <-
 		if in != nil && len(s.In) >= minBatch {
 			retry.Signal(s.assistWanted)
 		}
-		s.Pollers.WakeWaiting() // Pollers may have waited since the settlers were behind
+		s.Pollers.WakeWaiting() // pollers may have waited while the settlers were behind
 		s.writeAll(ctx, batch, waitForLocks)
 		if len(s.parked) > 0 && !time.Now().Before(s.nextTry) {
 			s.tryParked(ctx)
@@ -158,11 +157,11 @@ func (s *Settler) drainParked(ctx context.Context) {
 	s.parked = nil
 }
 
-// maxAlone is how many runs that were refused alone are tried again at a time. New runs
-// wait meanwhile.
+// maxAlone is how many runs that were refused one by one are tried again at a time. New runs wait in
+// the meantime.
 const maxAlone = 50
 
-// tryParked tries to settle the parked runs, those first that have not been refused alone.
+// tryParked tries to settle the parked runs. Runs that were refused one by one come last.
 func (s *Settler) tryParked(ctx context.Context) {
 	n := len(s.parked)
 	var others, alone []*Run
@@ -196,9 +195,9 @@ func (s *Settler) writeAll(ctx context.Context, list []*Run, mode locking) {
 	}
 }
 
-// distinct sorts runs by their tasks, and splits off the later runs of a task that
-// occurs twice. A worker that lost a task and claimed it again holds two claims of
-// it, and the database's answers name tasks, not claims.
+// distinct sorts runs by their tasks, and splits off the later runs of a task that occurs twice. A
+// worker that lost a task and claimed it again has two claims of the task, and the database's answers
+// name tasks, not claims.
 //
 // Leases are extended in the order of ids too, so that no two statements of a worker
 // wait for each other's rows.
@@ -216,8 +215,7 @@ func distinct(list []*Run) (batch, again []*Run) {
 	return batch, again
 }
 
-// gather adds to a batch the runs that already wait and, if busy, those that end
-// within linger.
+// gather adds to a batch the runs that already wait and, if busy, runs that end within linger.
 func (s *Settler) gather(batch []*Run, busy bool) []*Run {
 	var over <-chan time.Time
 	if busy {
@@ -251,11 +249,10 @@ func (s *Settler) gather(batch []*Run, busy bool) []*Run {
 	return batch
 }
 
-// write settles a batch, a batchSize at a time. It parks runs whose settlements the
-// database does not accept, even alone, and everything that is left while the database
-// seems to accept none. After a lost connection it waits, as long as the leases are valid
-// and ctx has not ended. With skipLocked, as after a failure, it parks runs whose rows
-// somebody else has locked instead of waiting for them.
+// write settles a batch in parts. It parks runs whose settlements the database refuses one by one, and
+// all runs that are left if the database seems to refuse every settlement. After a lost connection it
+// waits, as long as the leases are valid and ctx has not ended. With skipLocked, and after a failure,
+// it parks runs whose rows another transaction has locked instead of waiting for the locks.
 func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 	for len(batch) > 0 {
 		n := min(len(batch), s.batchSize.Size)
@@ -273,7 +270,7 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 			continue
 		}
 		if s.Table.Classify(err) == dialect.Unencodable && !batch[0].plain {
-			for _, r := range batch[:n] { // rather a task that is done with odd texts than one that runs again
+			for _, r := range batch[:n] { // a done task with odd texts is better than another run
 				r.plain = true
 				r.end.ToASCII()
 			}
@@ -316,17 +313,17 @@ func (s *Settler) settled(ctx context.Context, batch []*Run, left store.Unsettle
 	s.finish(slices.DeleteFunc(batch, func(r *Run) bool { return locked[r.Claim.ID] }), lost, mode)
 }
 
-// park keeps a run whose settlement the database refused with err, to try again later, for
-// the length of a lease. The run may not be to blame while the database is away.
-func (s *Settler) park(r *Run, err error, away bool) {
+// park keeps a run whose settlement failed with err, to try again later, for the length of a lease. An
+// outage does not count as a refusal of the run.
+func (s *Settler) park(r *Run, err error, outage bool) {
 	first := r.refused == nil
-	if !away {
+	if !outage {
 		r.refused = err
 	}
 	if r.giveUp.IsZero() {
 		r.giveUp = time.Now().Add(s.LeaseLength)
 	}
-	if first && !away {
+	if first && !outage {
 		s.events().settleRefused(r.Claim, err)
 	}
 	s.parked = append(s.parked, r)
@@ -357,8 +354,8 @@ func (s *Settler) try(ctx context.Context, batch []*Run, mode locking) (left sto
 	return left, late, err
 }
 
-// stillHeld returns the runs of a batch whose leases are still valid and whose time
-// to give up has not come, or none once ctx has ended. It abandons the others.
+// stillHeld returns the runs of a batch whose leases are valid and whose time to give up has not come,
+// or none once ctx has ended. It abandons the others.
 func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 	now := time.Now()
 	live := batch[:0]
@@ -373,15 +370,14 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 }
 
 // abandon drops a run that could not be settled. Its task runs again when the lease
-// is over.
+// has expired.
 func (s *Settler) abandon(r *Run) {
 	s.events().notSettled(r.Claim, r.refused)
 	s.Leases.claimed.drop(r)
 	s.Observer.Ended(r, outcome.Lost, 0)
 }
 
-// finish drops runs that are settled, and notifies the pollers of the tasks that
-// wait again.
+// finish drops settled runs, and notifies the pollers of tasks that wait again.
 func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	s.Leases.claimed.drop(batch...)
 	for _, r := range batch {
@@ -394,8 +390,8 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
 		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
-		for _, l := range r.Claim.Limits { // a rate's permit is not free, and waking for it costs a claim
-			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a task that waits keeps its sequence
+		for _, l := range r.Claim.Limits { // permits of rates are still taken then, and waking costs a claim
+			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a waiting task keeps its place in a sequence
 				freed = append(freed, l.Name)
 			}
 		}
@@ -430,8 +426,8 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	}
 }
 
-// tellFlows tells of the members and waiters of flows among runs that have ended, by the settler
-// or by their handlers.
+// tellFlows reports the members and waiters of flows among runs that the settler or their handlers have
+// ended.
 func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 	var members, gone []int64
 	for _, r := range batch {
@@ -440,7 +436,7 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 			continue
 		}
 		finished := e.State == statements.StateDone || e.State == statements.StateDead || e.State == statements.StateCancelled
-		maybeSettled := e.MaybeSettled || r.unsure && finished // by the handler, or by the worker itself
+		maybeSettled := e.MaybeSettled || r.unsure && finished // by the handler, or by an earlier try of this worker
 		if lost[r.Claim.ID] && !maybeSettled || !lost[r.Claim.ID] && !finished {
 			continue
 		}
@@ -476,7 +472,7 @@ func (s *Settler) report(r *Run) {
 // lost.
 func (s *Settler) SettleOne(ctx context.Context, r *Run) (lost bool, err error) {
 	if len(s.In) == 0 {
-		return true, nil // it was lost while it ran, and the dispatcher has said so
+		return true, nil // the claim was lost during the run, which the dispatcher has reported
 	}
 	batch, mode := []*Run{r}, waitForLocks
 	for try := 0; ; try++ {
@@ -489,7 +485,7 @@ func (s *Settler) SettleOne(ctx context.Context, r *Run) (lost bool, err error) 
 			return false, err
 		case len(left.Locked) == 0:
 			if lost = len(left.Lost) > 0; lost {
-				s.Leases.gone(ctx, batch) // a test that moves the clock ends leases before their time
+				s.Leases.gone(ctx, batch) // a test may move the clock, so that leases end early
 				s.Leases.ended(ctx, r)
 			}
 			s.finish(batch, store.SetOf(left.Lost), mode)

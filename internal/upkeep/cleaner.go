@@ -17,16 +17,15 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// CleanEvery is the time between two searches for finished tasks whose retention is
-// over.
+// CleanEvery is the time between two searches for finished tasks whose retention has expired.
 const CleanEvery = time.Minute
 
-// findPauseFactor limits the time in which the cleaner looks for such tasks to a tenth.
+// findPauseFactor limits the searches to a tenth of the time.
 const findPauseFactor = 10
 
-// Cleaner is the role that deletes finished tasks whose retention is over. Finished
-// tasks are in lanes as waiting ones are, in the order in which they finished, so that
-// it reads none that it keeps but the first of each lane.
+// Cleaner is the role that deletes finished tasks whose retention has expired. Finished tasks are in
+// lanes as waiting tasks are, in the order in which they finished. Of the tasks that stay, the cleaner
+// reads only the first of each lane.
 type Cleaner struct {
 	queues     []string
 	retentions Retentions
@@ -74,8 +73,8 @@ func (c *Cleaner) Work(ctx context.Context) {
 // finishedStates are the states of tasks that have a retention.
 var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
 
-// CleanAll deletes all tasks whose retention is over, and returns how long it took to find
-// their lanes. It gives up when the database is unavailable.
+// CleanAll deletes all tasks whose retention has expired, and returns how long it took to find their
+// lanes. It gives up when the database is unavailable.
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.orphans.begin()
 	for _, queue := range c.queues {
@@ -92,8 +91,8 @@ func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away boo
 	return finding, false
 }
 
-// cleanState deletes the tasks of a queue and a state whose retention is over, and
-// returns how long it took to find their lanes.
+// cleanState deletes the tasks of a queue and a state whose retention has expired, and returns how long
+// it took to find their lanes.
 func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration, err error) {
 	start := time.Now()
 	heads, err := c.find(ctx, queue, state)
@@ -128,13 +127,13 @@ func (c *Cleaner) find(ctx context.Context, queue, state string) ([]store.Head, 
 	return c.table.FinishedLanes(ctx, queue, state)
 }
 
-// maxUndeletable is how many tasks of a lane a pass leaves that cannot be deleted, before
-// it goes on with the next lane.
+// maxUndeletable is how many tasks a pass may fail to delete in a lane, before it goes on with the next
+// lane.
 const maxUndeletable = 50
 
-// cleanLane deletes the tasks of a lane whose retention is over, a batch at a time. The
-// database may refuse to delete some of them, as when another table refers to them. They
-// are found by smaller batches, and left.
+// cleanLane deletes the tasks of a lane whose retention has expired, a batch at a time. The database may
+// refuse to delete some tasks, if another table refers to them for example. Smaller batches find these
+// tasks, which stay.
 func (c *Cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) (refused error) {
 	batch := retry.NewBatchSize()
 	p := store.CleanParams{Queue: queue, Lane: h.Lane, Retention: retention, Since: h.Anchor}
@@ -143,7 +142,7 @@ func (c *Cleaner) cleanLane(ctx context.Context, queue string, h store.Head, ret
 		n, last, late, err := c.cleanBatch(ctx, p)
 		if err == nil {
 			batch.Accepted()
-			if p.Skip == 0 { // the first p.Skip of those that are left count from there
+			if p.Skip == 0 { // p.Skip counts the tasks left from there
 				p.Since = last
 			}
 			if n < p.Limit {
@@ -170,14 +169,13 @@ func (c *Cleaner) cleanBatch(ctx context.Context, p store.CleanParams) (n int, l
 	return n, last, ctx.Err() != nil, err
 }
 
-// Retentions returns how long finished tasks of the kinds that a worker handles stay in the
-// table, and those of all other kinds.
+// Retentions is how long finished tasks stay in the table, by kind.
 type Retentions struct {
-	Others   run.Retention
+	Others   run.Retention           // of kinds that the worker does not handle
 	Handlers map[string]*run.Handler // by kind
 }
 
-// Of returns how long tasks of a kind that finished in a state stay, or forever.
+// Of returns how long tasks of a kind stay that finished in a state, or Forever.
 func (r Retentions) Of(state, kind string) time.Duration {
 	if h := r.Handlers[kind]; h != nil {
 		return h.Retention.Of(state)
@@ -185,7 +183,7 @@ func (r Retentions) Of(state, kind string) time.Duration {
 	return r.Others.Of(state)
 }
 
-// Shortest returns the shortest retention of a state, but forever for none.
+// Shortest returns the shortest retention of a state, or Forever.
 func (r Retentions) Shortest(state string) time.Duration {
 	least := r.Others.Of(state)
 	for kind := range r.Handlers {
@@ -201,7 +199,7 @@ func (r Retentions) Every() time.Duration {
 	every := CleanEvery
 	for _, state := range finishedStates {
 		least := r.Shortest(state)
-		if least == run.Forever || state == statements.StateDone && least == 0 { // deleted when they are settled
+		if least == run.Forever || state == statements.StateDone && least == 0 { // the settler deletes these
 			continue
 		}
 		every = min(every, max(least, time.Second))

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// flowsEvery is the time between two looks at tasks that run after others. They find
-	// what a worker left that died between a settle and its look.
+	// flowsEvery is the time between two checks of tasks with dependencies. The checks find
+	// tasks whose worker died between the settle of a dependency and its check.
 	flowsEvery = 15 * time.Second
-	// flowPages is how many pages of such tasks, and of members, a look reads at most. The
-	// next one goes on behind them.
+	// flowPages is how many pages of such tasks, and of members, a check reads at most. The next
+	// check goes on after them.
 	flowPages = 10
-	// maxEnded is how many members may wait to be looked at. A look every flowsEvery finds
+	// maxEnded is how many ended members may wait for a check. The check every flowsEvery finds
 	// the others.
 	maxEnded = 100_000
 )
 
-// FlowKeeper is the role that opens tasks when those have ended after which they run. It looks
-// only after the settles have been committed: of two that end the last members, the second one
-// to look sees both.
+// FlowKeeper is the role that opens tasks when their dependencies, the members, have ended. It checks a
+// member only after the commit of the member's settle. So if two workers end the last two members, the
+// second check sees both.
 type FlowKeeper struct {
 	table  flowTable
 	wake   func(ctx context.Context, queue string)
@@ -38,12 +38,12 @@ type FlowKeeper struct {
 
 	mu      sync.Mutex
 	members []int64 // that have ended
-	gone    []int64 // tasks that ran after others, and were deleted when they had ended
+	gone    []int64 // tasks with dependencies that were deleted when they ended
 
 	// Only the role uses these:
-	waiter  int64         // up to which the last look came
-	edge    store.EdgeKey // the same
-	checked time.Time     // when it last looked at members
+	waiter  int64         // up to which the last check came
+	edge    store.EdgeKey // up to which the last check of members came
+	checked time.Time     // when members were last checked
 }
 
 // flowTable is what the role does to the database.
@@ -61,7 +61,7 @@ func NewFlowKeeper(table flowTable, wake func(ctx context.Context, queue string)
 	return &FlowKeeper{table: table, wake: wake, events: events{log}, signal: make(chan struct{}, 1)}
 }
 
-// Ended notes members that have ended, and waiters that were deleted when they had.
+// Ended notes members that have ended, and waiters that were deleted when they ended.
 func (k *FlowKeeper) Ended(members, gone []int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,7 +70,7 @@ func (k *FlowKeeper) Ended(members, gone []int64) {
 	retry.Signal(k.signal)
 }
 
-// take returns what has ended, and forgets it.
+// take returns the tasks that have ended, and forgets them.
 func (k *FlowKeeper) take() (members, gone []int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +79,7 @@ func (k *FlowKeeper) take() (members, gone []int64) {
 	return members, gone
 }
 
-// Work looks until ctx ends.
+// Work checks tasks with dependencies until ctx ends.
 func (k *FlowKeeper) Work(ctx context.Context) {
 	swept := time.Now().Add(rand.N(time.Second) - flowsEvery) // soon, since the worker may follow one that died
 	for {
@@ -98,18 +98,18 @@ func (k *FlowKeeper) Work(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			k.events.flowsFailed(err)
 		}
-		_ = retry.Pause(ctx, time.Since(start)) // others end meanwhile, and are judged together
+		_ = retry.Pause(ctx, time.Since(start)) // members that end in the meantime are judged together
 	}
 }
 
-// JudgeNow judges what has ended. A worker's next look does what fails.
+// JudgeNow judges the waiters of ended members. After a failure a worker's next check does so.
 func (k *FlowKeeper) JudgeNow(ctx context.Context) {
 	if err := k.judgeEnded(ctx); err != nil {
 		k.events.flowsFailed(err)
 	}
 }
 
-// judgeEnded judges what has ended since the last time, and forgets it.
+// judgeEnded judges the waiters of members that have ended since the last call, and forgets the members.
 func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 	members, gone := k.take()
 	err := k.judgeMembers(ctx, members)
@@ -119,11 +119,10 @@ func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 	return err
 }
 
-// checkSome looks at some tasks that run after others, and at some members, behind those of the
-// Last time.
+// checkSome checks the next tasks with dependencies, and the next members.
 func (k *FlowKeeper) checkSome(ctx context.Context) error {
 	some, err := k.sweepWaiters(ctx)
-	// Without flows, one look in a long time is enough to find what is left of them.
+	// Without flows, a rare check is enough to find the rows of earlier flows.
 	if some || k.edge != (store.EdgeKey{}) || time.Since(k.checked) >= idleRoundWait {
 		err = cmp.Or(err, k.checkEdges(ctx))
 		k.checked = time.Now()
@@ -131,7 +130,7 @@ func (k *FlowKeeper) checkSome(ctx context.Context) error {
 	return err
 }
 
-// CheckAll looks until it has come to the end of both.
+// CheckAll checks all tasks with dependencies and all members.
 func (k *FlowKeeper) CheckAll(ctx context.Context) error {
 	for {
 		if err := k.checkSome(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
@@ -147,15 +146,15 @@ func (k *FlowKeeper) bounded(ctx context.Context, f func(context.Context) error)
 	return f(ctx)
 }
 
-// JudgeFor is judgeMembers for a process that runs no worker. A worker's next look does what fails.
+// JudgeFor is judgeMembers for a process without a worker. After a failure a worker's next check does so.
 func (k *FlowKeeper) JudgeFor(ctx context.Context, members []int64) {
 	if err := k.judgeMembers(ctx, members); err != nil {
 		k.events.flowsFailed(err)
 	}
 }
 
-// judgeMembers opens what may run after members that have ended, or cancels it, and what runs
-// after that. Waiters that the database refuses do not hold up others. Its error is the first.
+// judgeMembers opens or cancels the tasks that wait for ended members, and then the tasks that wait for
+// cancelled ones. A waiter that the database refuses does not hold up others. The error is the first.
 func (k *FlowKeeper) judgeMembers(ctx context.Context, members []int64) (first error) {
 	for len(members) > 0 {
 		waiters := map[int64]bool{}
@@ -191,8 +190,8 @@ func (k *FlowKeeper) judge(ctx context.Context, waiters []int64) (cancelled []in
 	return k.carryOut(ctx, verdicts)
 }
 
-// carryOut does what verdicts say, and returns the waiters that it has cancelled. What
-// somebody has locked meanwhile is left to the next look at all.
+// carryOut carries out verdicts, and returns the waiters that it has cancelled. It leaves rows that
+// another transaction has locked to the next check.
 func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (cancelled []int64, first error) {
 	fates, queues := map[store.Fate][]int64{}, map[int64]string{}
 	for _, v := range verdicts {
@@ -224,7 +223,7 @@ func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 		if len(ids) == 0 || end(ids, to) == nil {
 			continue
 		}
-		for _, id := range ids { // one may be refused
+		for _, id := range ids { // the database may refuse only one of them
 			if ctx.Err() != nil {
 				return cancelled, ctx.Err()
 			}
@@ -239,8 +238,7 @@ func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 	return cancelled, first
 }
 
-// sweepWaiters looks at some tasks that run after others, behind those of the last time, and
-// reports whether there are any.
+// sweepWaiters judges the next tasks with dependencies, and reports whether there are any.
 func (k *FlowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) {
 	for range flowPages {
 		var verdicts []store.Verdict
@@ -249,7 +247,7 @@ func (k *FlowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) 
 			return err
 		})
 		if err != nil {
-			return some, cmp.Or(first, err) // and the next look begins here
+			return some, cmp.Or(first, err) // the next check begins here
 		}
 		some = some || len(verdicts) > 0 || k.waiter > 0
 		cancelled, err := k.carryOut(ctx, verdicts)
@@ -263,7 +261,7 @@ func (k *FlowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) 
 	return some, first
 }
 
-// checkEdges compares some members with their tasks, behind those of the last time.
+// checkEdges compares the next members with their tasks.
 func (k *FlowKeeper) checkEdges(ctx context.Context) (first error) {
 	for range flowPages {
 		var waiters []int64
@@ -282,7 +280,7 @@ func (k *FlowKeeper) checkEdges(ctx context.Context) (first error) {
 	return first
 }
 
-// Last looks once more at what has ended since the role ended.
+// Last judges the waiters of members that have ended since the role ended.
 func (k *FlowKeeper) Last(ctx context.Context) {
 	members, _ := k.take()
 	if err := k.judgeMembers(ctx, members); err != nil {

@@ -21,14 +21,14 @@ type Gauges struct {
 	store     *store.Store
 	tables    overdue.Tables
 	handlers  map[string]*run.Handler // by kind
-	paused    func(queue string, at store.Lane) bool
+	pauses    pauses
 	own       *control.TaskPolicies
 	overrides *control.Overrides
 }
 
-// NewGauges returns what measures the tasks of a worker's tables.
-func NewGauges(s *store.Store, handlers map[string]*run.Handler, changes *control.ChangeReader, own *control.TaskPolicies, overrides *control.Overrides) *Gauges {
-	return &Gauges{store: s, tables: overdue.In(s), handlers: handlers, paused: changes.Paused, own: own, overrides: overrides}
+// NewGauges returns the gauges of a worker's tables.
+func NewGauges(s *store.Store, handlers map[string]*run.Handler, pauses pauses, own *control.TaskPolicies, overrides *control.Overrides) *Gauges {
+	return &Gauges{store: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, own: own, overrides: overrides}
 }
 
 // Measure measures all tasks. It is for one goroutine.
@@ -74,10 +74,10 @@ func (g *Gauges) counts(ctx context.Context) ([]store.Count, error) {
 	return g.store.EstimateCounts(ctx)
 }
 
-// delay returns the delay of a lane, and false if it is not known or does not matter.
+// delay returns the delay of a lane, and false if the delay is unknown or does not matter.
 func (g *Gauges) delay(queue string, h store.Head) (time.Duration, bool) {
 	switch {
-	case h.Corrupt != nil || h.Anchor < 0 || h.State == statements.StateBlocked || g.paused(queue, h.Lane):
+	case h.Corrupt != nil || h.Anchor < 0 || h.State == statements.StateBlocked || g.pauses.Paused(queue, h.Lane):
 		return 0, false
 	case !h.Delayed():
 		return 0, true

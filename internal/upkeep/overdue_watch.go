@@ -76,8 +76,8 @@ func (l *OverdueWatch) search(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// delays returns the delays of the lanes of a queue, without those that the worker handles or that
-// are paused.
+// delays returns the delays of the lanes of a queue. It leaves out lanes that the worker handles, and
+// paused lanes.
 func (l *OverdueWatch) delays(_ context.Context, queue string, _ []store.Head) (func(store.Lane) (time.Duration, bool), error) {
 	return func(at store.Lane) (time.Duration, bool) {
 		h := l.handlers[at.Kind]

@@ -10,30 +10,28 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// PageCleaner is a role that deletes what is no longer needed of a table, some rows at a
-// time: the permits of limits, of keys that have no tasks for example, or unique keys. It
-// deletes as many as are made, without knowing how many those are: the more of the rows are of no use
-// where it looks, the sooner it looks at the next ones.
+// PageCleaner is a role that deletes unused rows of a table, a page at a time: permits of limits, or
+// unique keys. It deletes rows as fast as they are made, without counting them: the more of a page is
+// unused, the sooner it reads the next page.
 type PageCleaner[At comparable] struct {
-	// drop looks at up to store.MaxBatch rows after one, and returns the last one, or the zero value after
-	// all rows, and how many it has deleted.
+	// drop reads up to store.MaxBatch rows after a row, and deletes the unused ones. It returns the last
+	// row that it read, or the zero value at the end of the table, and how many rows it has deleted.
 	drop   func(ctx context.Context, after At, keep time.Duration) (last At, dropped int, err error)
 	keep   time.Duration
 	failed func(error)
 }
 
 const (
-	// unusedShare is the share of rows of no use up to which looks are as seldom as they may. With ten
-	// times that share they are a hundred times as frequent, up to a tenth of the time.
+	// unusedShare is the share of unused rows up to which pages are read as seldom as possible. With ten
+	// times that share, pages are read a hundred times as often, up to a tenth of the time.
 	unusedShare = 0.01
-	// pageWait is the longest time between two looks at some rows. Looks at all of them take
-	// longestRound at most if they find nothing, and shortestRound if much of the table is of no use.
+	// pageWait is the longest time between two pages. A round through the table takes longestRound at
+	// most, and shortestRound if many rows are unused.
 	pageWait, longestRound, shortestRound = 5 * time.Second, 30 * time.Minute, time.Minute
-	// Between looks at all rows is busyRoundWait if rows were made before the last ones, and else
-	// idleRoundWait.
+	// The pause between two rounds is busyRoundWait if rows were made before the last round, and
+	// idleRoundWait otherwise.
 	busyRoundWait, idleRoundWait = time.Minute, 10 * time.Minute
-	// keepPermits and keepUniques are how long permits and unique keys are kept that
-	// nobody has.
+	// keepPermits and keepUniques are how long unused permits and unique keys are kept.
 	keepPermits, keepUniques = 10 * time.Minute, 10 * time.Minute
 )
 
@@ -57,7 +55,7 @@ func (c *PageCleaner[At]) Work(ctx context.Context) {
 		after, dropped = c.clean(ctx, after)
 		now.pages, now.made = now.pages+1, now.made+dropped
 		if after != none {
-			if wait = 0; now.pages <= 2*last.pages { // else there are many more than were known
+			if wait = 0; now.pages <= 2*last.pages { // else the table has grown much
 				target := max(sooner(longestRound, last.made, last.pages), shortestRound)
 				wait = sooner(min(pageWait, target/time.Duration(max(last.pages, now.pages))), dropped, 1)
 			}
@@ -74,16 +72,15 @@ func (c *PageCleaner[At]) Work(ctx context.Context) {
 	}
 }
 
-// round is what looks at all rows have found.
+// round counts what a round through the table has found.
 type round struct {
 	pages int
-	// made is how many rows have been made since the round before, as far as is known: those
-	// that were deleted, and those that there are more of. The latter will be of no use soon.
+	// made estimates how many rows were made since the round before: the deleted rows, and the
+	// growth of the table, which will be unused soon.
 	made int
 }
 
-// sooner returns how long to wait, or to take, instead of a time if so many rows of so many pages
-// were of no use.
+// sooner shortens a time if many of the rows of so many pages were unused.
 func sooner(wait time.Duration, dropped, pages int) time.Duration {
 	share := float64(dropped) / float64(max(pages, 1)*store.MaxBatch)
 	if share <= unusedShare {
@@ -92,8 +89,8 @@ func sooner(wait time.Duration, dropped, pages int) time.Duration {
 	return time.Duration(float64(wait) * (unusedShare / share) * (unusedShare / share))
 }
 
-// clean deletes some rows, and returns the last one that it looked at, or the zero value
-// after all, and how many it has deleted.
+// clean deletes unused rows of a page, and returns the last row of the page, or the zero value at the end
+// of the table, and how many rows it has deleted.
 func (c *PageCleaner[At]) clean(ctx context.Context, after At) (last At, dropped int) {
 	limited, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()

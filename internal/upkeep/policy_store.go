@@ -102,8 +102,7 @@ func (k *PolicyStore) Work(ctx context.Context) {
 	}
 }
 
-// Restore stores those policies again that this process has seen in the table and that
-// are not there now.
+// Restore stores the policies again that this process has seen in the table and that have gone.
 func (k *PolicyStore) Restore(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()

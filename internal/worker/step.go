@@ -21,12 +21,12 @@ type Ran struct {
 	ID          int64
 	Kind, Queue string
 	Attempt     int
-	State       string // the state to which it went
-	Err         error  // that the handler returned
+	State       string // of the task after the run
+	Err         error  // of the handler
 }
 
-// NewStepper returns a worker that does not run, but runs tasks one at a time in the goroutine of
-// its caller, for package tasktest. Handlers have the context ctx.
+// NewStepper returns a worker that takes single steps: it runs tasks one at a time in the goroutine of its
+// caller, for package tasktest. Handlers have the context ctx.
 func NewStepper(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	return makeWorker(ctx, ctx, func(error) {}, cfg, s, policies, o)
 }
@@ -35,14 +35,13 @@ func NewStepper(ctx context.Context, cfg Config, s *store.Store, policies *upkee
 type waitingLane struct {
 	queue string
 	store.Head
-	rule *control.CompiledPolicy
-	wait time.Duration // until the first task falls due
+	policy *control.CompiledPolicy
+	wait   time.Duration // until the first task falls due
 }
 
-// RunOne runs the task that is due first, if there is one. Otherwise it returns how long it
-// is until the next task falls due or a limit admits one, or a negative duration if nothing
-// is known to. A task that is due and cannot be claimed, since somebody has locked its row
-// for example, does not count.
+// RunOne runs the task that is due first, if any. Otherwise it returns how long it is until the next task
+// falls due or a limit admits one, or a negative duration without such a task. A due task that cannot be
+// claimed, because another transaction has locked its row for example, does not count.
 func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err error) {
 	lanes, err := w.waitingLanes(ctx)
 	if err != nil {
@@ -64,8 +63,8 @@ func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err er
 	return nil, next, nil
 }
 
-// CleanAndJudge deletes what the worker's cleaner deletes, and then looks at all tasks that run
-// after others: one that was deleted may have been before them.
+// CleanAndJudge deletes tasks as the worker's cleaner does, and then checks all tasks with dependencies: a
+// deleted task may have been a dependency.
 func (w *Worker) CleanAndJudge(ctx context.Context) error {
 	w.cleaner.CleanAll(ctx)
 	return w.flows.CheckAll(ctx)
@@ -86,15 +85,15 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 			if h.Corrupt != nil || handler == nil || w.changes.Paused(queue, h.Lane) {
 				continue
 			}
-			list = append(list, waitingLane{queue: queue, Head: h, rule: handler.Policy})
+			list = append(list, waitingLane{queue: queue, Head: h, policy: handler.Policy})
 			if h.Policy != "" {
 				keys = append(keys, h.Policy)
 			}
 		}
 	}
-	own := map[string]control.TaskPolicy{}
+	perTask := map[string]control.TaskPolicy{}
 	if len(keys) > 0 {
-		own, err = w.own.Load(ctx, keys)
+		perTask, err = w.own.Load(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -102,13 +101,13 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 	for i := range list {
 		at := &list[i]
 		if at.Policy != "" {
-			if err := own[at.Policy].Err; err != nil {
+			if err := perTask[at.Policy].Err; err != nil {
 				return nil, err
 			}
-			at.rule = own[at.Policy].Policy
+			at.policy = perTask[at.Policy].Policy
 		}
-		at.rule = w.overrides.Current(at.queue, at.Lane, at.rule)
-		at.wait = at.rule.DelayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
+		at.policy = w.overrides.Current(at.queue, at.Lane, at.policy)
+		at.wait = at.policy.DelayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))
 	}
 	slices.SortStableFunc(list, func(a, b waitingLane) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.wait, b.wait))
@@ -116,18 +115,18 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 	return list, nil
 }
 
-// runFirst claims the first task of a lane, runs its handler, and settles it. If the claim finds
-// none, it returns how long a limit holds the lane back, or 0.
+// runFirst claims the first task of a lane, runs its handler, and settles the task. If the claim finds no
+// task, it returns how long a limit holds the lane back, or 0.
 func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held time.Duration, _ error) {
 	start, d := time.Now(), w.dispatchers[at.queue]
-	claims, held, err := w.pollers[at.queue].ClaimOne(ctx, at.Head, at.rule)
+	claims, held, err := w.pollers[at.queue].ClaimOne(ctx, at.Head, at.policy)
 	if err != nil || len(claims) == 0 {
 		return nil, held, err
 	}
 	r := new(run.Run)
-	d.Begin(r, claims[0], at.rule, start)
+	d.Begin(r, claims[0], at.policy, start)
 	w.claimed.Add(r)
-	defer w.assistRun(ctx)() // also when a handler ends the test
+	defer w.assistRun(ctx)() // even when a handler ends the test
 	d.Handle(r)
 	lost, err := w.settler.SettleOne(ctx, r)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // settler.
 type Worker struct {
 	Config
-	stop       context.Context // ends when the worker is to stop
+	stop       context.Context // ends when the worker must stop
 	cancelWork context.CancelCauseFunc
 	events     events
 
@@ -63,8 +63,8 @@ type Config struct {
 	// Listen may be nil.
 	Listen claim.Listen
 	Info   store.WorkerInfo
-	// Opened is called when dependencies have ended and tasks of a queue have become due. If it is
-	// nil, the worker looks for them, and notifies those who listen.
+	// Opened is called when dependencies have ended and tasks of a queue have become due. Without it
+	// the worker searches for the tasks, and notifies workers that listen.
 	Opened func(ctx context.Context, queue string)
 	// NoHistory: the worker does not write how its runs have ended.
 	NoHistory bool
@@ -77,7 +77,7 @@ type Queue struct {
 	Limits                   []store.Limit
 }
 
-// observer is told what a worker does.
+// observer is told of the work of a worker.
 type observer interface {
 	run.Observer
 	claim.Observer
@@ -166,7 +166,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		opened = func(ctx context.Context, queue string) {
 			pollers.Notified(queue)
 			if caps.Notify {
-				_ = s.Notify(ctx, queue) // without it those who listen only poll later
+				_ = s.Notify(ctx, queue) // after an error, workers that listen find the tasks by polling
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func kindsOf(handlers map[string]*run.Handler, queue string) (kinds []string) {
 	return kinds
 }
 
-// Refresh reads what people ask of all workers. A worker does so before its first claim.
+// Refresh reads pauses, overrides and cancels. A worker does so before its first claim.
 func (w *Worker) Refresh(ctx context.Context) error {
 	if err := w.changes.Read(ctx); err != nil {
 		return fmt.Errorf("falldue: read what is paused: %w", err)
@@ -245,7 +245,7 @@ func (w *Worker) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run works until the worker is to stop. It returns when all its goroutines have ended.
+// Run works until the worker must stop. It returns when all its goroutines have ended.
 func (w *Worker) Run() {
 	ctx := w.stop
 	defer w.cancelWork(nil)
@@ -342,9 +342,8 @@ func (w *Worker) reportRunning(handled <-chan struct{}) {
 	}
 }
 
-// awaitHandlers waits until handled is closed: claims have ended, and all handlers have
-// returned and passed their runs to the settler. From end on it calls stopSettling if
-// the settler takes no more of them.
+// awaitHandlers waits until handled is closed: claims have ended, and all handlers have returned and passed
+// their runs to the settler. From end on it calls stopSettling if the settler takes no more runs.
 func (w *Worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettling func()) {
 	late := time.NewTimer(time.Until(end))
 	defer late.Stop()
@@ -361,14 +360,13 @@ func (w *Worker) awaitHandlers(handled <-chan struct{}, end time.Time, stopSettl
 	}
 }
 
-// Wake makes the worker look for tasks that it does not know of.
+// Wake makes the worker search for tasks that it does not know.
 func (w *Worker) Wake() { w.pollers.SweepNow() }
 
 // SweptAt returns when the last sweep of any queue ended, or the zero time.
 func (w *Worker) SweptAt() time.Time { return w.pollers.SweptAt() }
 
-// DelayOf returns the delay that the worker's pollers assume for a lane, and false if it is not
-// known.
+// DelayOf returns the delay of a lane, as the worker's pollers know it, and false if they do not.
 func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
 	return w.pollers[queue].DelayOf(at)
 }
@@ -376,16 +374,16 @@ func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
 // EndedRuns counts the runs that have ended since the start.
 func (w *Worker) EndedRuns() store.Runs { return w.ended.All() }
 
-// ReadChanges makes the worker read what people ask of all workers, without waiting for it.
+// ReadChanges makes the worker read pauses, overrides and cancels soon. It does not wait for that.
 func (w *Worker) ReadChanges() { w.changes.ReadSoon() }
 
-// Enqueued notifies the pollers of tasks that this process has just stored, so that
-// they start before the next poll.
+// Enqueued notifies the pollers of tasks that this process has just stored, so that the tasks start before
+// the next poll.
 func (w *Worker) Enqueued(entries []store.Entry) {
 	for _, e := range entries {
 		wait := store.Duration(e.Delay)
 		if e.At.Valid {
-			wait = time.Until(store.Time(e.At.V)) // this clock may be wrong, but only the poller's sleep depends on it
+			wait = time.Until(store.Time(e.At.V)) // if this clock is wrong, the poller only wakes too early or too late
 		}
 		w.pollers.Hint(e.Queue, laneOf(e), wait)
 	}
