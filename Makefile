@@ -17,7 +17,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser
+MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser dash/browser
 
 # The program that starts database servers for tests. The commands that it runs begin in its folder.
 SERVE = go -C internal/testdb/serve run .
@@ -96,10 +96,11 @@ clock: ## run the tests that read the time of day on SQLite, at each hour, on sp
 READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
 
 .PHONY: pictures
-pictures: ## look at all pictures in Chromium and librsvg, which it installs on Debian as root
+pictures: ## look at all pictures and the web page in Chromium, and at the pictures in librsvg, which it installs on Debian as root
 	@dpkg --status $(READERS) >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $(READERS) >/dev/null; }
 	go -C internal/chart/browser test -count=1 -timeout=30m ./...
+	go -C dash/browser test -count=1 -timeout=30m ./...
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit

@@ -172,7 +172,7 @@ func TestPages(t *testing.T) {
 		links := map[string]bool{}
 		for _, path := range s.paths() {
 			text := s.see(path, "<h1", "</html>")
-			for _, link := range regexp.MustCompile(`href="([^"#]+)"`).FindAllStringSubmatch(text, -1) {
+			for _, link := range regexp.MustCompile(` href="([^"#:]+)"`).FindAllStringSubmatch(text, -1) {
 				links[strings.ReplaceAll(link[1], "&amp;", "&")] = true
 			}
 		}
@@ -408,7 +408,7 @@ func TestMounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range regexp.MustCompile(`(?:href|src)="([^"]+)"`).FindAllStringSubmatch(page, -1) {
-			if found[1] == "#main" {
+			if found[1] == "#main" || strings.HasPrefix(found[1], "data:") {
 				continue
 			}
 			to, err := base.Parse(strings.ReplaceAll(found[1], "&amp;", "&"))
