@@ -118,10 +118,9 @@ func (r *Run) Info() Info {
 	return m
 }
 
-// Lag returns how late the handler began, after the task had fallen due.
-func (r *Run) Lag() time.Duration {
-	due := r.Claim.Anchor + r.Policy.DelayIn(r.Claim.From).Microseconds()
-	return max(store.Duration(r.Claim.Now-due)+r.began, 0)
+// Lag returns how late the handler began, after a task whose wait had a delay had fallen due.
+func (r *Run) Lag(delay time.Duration) time.Duration {
+	return max(store.Duration(r.Claim.Now-r.Claim.Anchor)-delay+r.began, 0)
 }
 
 // Began reports whether the handler of the task has begun.

@@ -11,7 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -253,5 +257,42 @@ func TestTallyOfManyKinds(t *testing.T) {
 	}
 	if want := [8]int64{2, 1, 1, 0, 0, 0, 1, 1}; d.In != want || d.Max != (2*time.Hour).Microseconds() {
 		t.Errorf("the distribution is %+v, want %v", d, want)
+	}
+}
+
+// countedRun returns a run of a task that has failed some times, and is due.
+func countedRun(attempts int) *run.Run {
+	return &run.Run{
+		Env: &run.Env{Queue: "default"}, Took: time.Millisecond,
+		ClaimResult: outcome.ClaimResult{
+			Policy: control.Compile(backoff.Zizq()),
+			Claim:  &store.Claim{From: store.Lane{State: "open", Kind: "k", Attempts: attempts}},
+		},
+	}
+}
+
+// TestTalliesAllocateNothing: once a queue and a kind are known, as workers count each run.
+func TestTalliesAllocateNothing(t *testing.T) {
+	var tally Tally
+	r := countedRun(2)
+	if n := testing.AllocsPerRun(1000, func() { tally.Started(r); tally.Ended(r, outcome.Retried) }); n != 0 {
+		t.Errorf("a run that is counted makes %v allocations, want none", n)
+	}
+	if list := tally.Take(); len(list) != 1 || list[0].Started != 1001 || list[0].Failed != 1001 || list[0].Lag.Sum != 0 {
+		t.Errorf("the sums are %+v", list)
+	}
+}
+
+// BenchmarkTally counts a run.
+func BenchmarkTally(b *testing.B) {
+	for _, attempts := range []int{0, 2} {
+		b.Run(fmt.Sprint(attempts), func(b *testing.B) {
+			var tally Tally
+			r := countedRun(attempts)
+			for b.Loop() {
+				tally.Started(r)
+				tally.Ended(r, outcome.Retried)
+			}
+		})
 	}
 }

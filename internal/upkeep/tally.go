@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -21,16 +23,44 @@ type pair struct{ queue, kind string }
 type Tally struct {
 	mu   sync.Mutex
 	sums map[pair]*store.Sums
+	// delays has what policies have returned for numbers of attempts: a formula costs more than all else here.
+	delays map[attempted]time.Duration
+}
+
+// attempted is a number of attempts under a policy.
+type attempted struct {
+	policy   *control.CompiledPolicy
+	attempts int
+}
+
+// mostDelays is how many delays a tally remembers.
+const mostDelays = 1000
+
+// delayOf returns the delay after which the task of a run fell due.
+func (t *Tally) delayOf(r *run.Run) time.Duration {
+	at := r.Claim.From
+	if at.Attempts == 0 || at.State == statements.StateSnoozed {
+		return 0
+	}
+	key := attempted{r.Policy, at.Attempts}
+	delay, known := t.delays[key]
+	if !known {
+		if t.delays == nil || len(t.delays) >= mostDelays {
+			t.delays = map[attempted]time.Duration{}
+		}
+		delay = r.Policy.DelayIn(at)
+		t.delays[key] = delay
+	}
+	return delay
 }
 
 // Started counts a run whose handler begins.
 func (t *Tally) Started(r *run.Run) {
-	lag := r.Lag()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sums := t.of(r.Queue, r.Claim.From.Kind)
 	sums.Started++
-	note(&sums.Lag, lag)
+	note(&sums.Lag, r.Lag(t.delayOf(r)))
 }
 
 // Ended counts a run that has ended. A run that was released counts nothing.
@@ -63,7 +93,7 @@ func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
 func (t *Tally) Take() (list []store.Sums) {
 	t.mu.Lock()
 	all := t.sums
-	t.sums = nil
+	t.sums, t.delays = nil, nil // an override may have replaced policies
 	t.mu.Unlock()
 	for _, sums := range all {
 		if sums.Started+sums.Done+sums.Failed+sums.Dead+sums.Snoozed+sums.Cancelled+sums.Lost > 0 {
