@@ -19,6 +19,13 @@ MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/s
 # Modules other than the library's. The library does not depend on what only they need.
 MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser dash/browser
 
+# Modules that applications import. Their go.mod has no replace, which applications would miss: the file
+# go.work in the folder of each stands for the library's release.
+EXPORTERS = otelfalldue promfalldue
+
+# standalone runs a command of go in the module $(1) as applications build it, without go.work.
+standalone = tmp=$$(mktemp -d); cp $(1)/go.mod $(1)/go.sum $$tmp; go mod edit -replace github.com/falldue/falldue='$(CURDIR)' $$tmp/go.mod; GOWORK=off go -C $(1) $(2) -modfile=$$tmp/go.mod $(3); rm -r $$tmp
+
 # The program that starts database servers for tests. The commands that it runs begin in its folder.
 SERVE = go -C internal/testdb/serve run .
 
@@ -50,8 +57,8 @@ short: ## run the tests on SQLite only, without a server
 	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
 # suites tests PACKAGES. If those are all, it tests other modules at the same time.
-.PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples suite-serve
-suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples suite-serve)
+.PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve
+suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve)
 suite-packages:
 	$(GOTESTSUM) $(TESTFLAGS) $(PACKAGES)
 suite-faults:
@@ -65,6 +72,9 @@ suite-command:
 suite-examples:
 	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd examples/moving && $(GOTESTSUM) $(TESTFLAGS) ./...
+suite-exporters:
+	cd otelfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
+	cd promfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
 suite-serve:
 	cd internal/testdb/serve && $(GOTESTSUM) $(TESTFLAGS) ./...
 
@@ -73,6 +83,7 @@ lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	$(GOLANGCI_LINT) run --allow-serial-runners $(PACKAGES)
 	go mod tidy -diff
 	set -e; for module in $(MODULES); do (cd $$module; $(GOLANGCI_LINT) run --allow-serial-runners; go mod tidy -diff); done
+	set -e; for module in $(EXPORTERS); do (cd $$module; $(GOLANGCI_LINT) run --allow-serial-runners); $(call standalone,$$module,mod tidy -diff); done
 
 # go.mod states the oldest Go release. bench is left out: it is for Unix alone. What users run is
 # built for the other systems. Tests are compiled for Linux, since all but one file of them know no system.
@@ -83,6 +94,7 @@ portable: export GOTOOLCHAIN = go$(shell go list -m -f '{{.GoVersion}}')
 portable: ## compile code and tests with the oldest Go release, and code for Windows, macOS, 32 bits, JSON v2
 	go version
 	set -e; for module in . cmd/falldue faults examples/transactions examples/moving internal/testdb/serve; do go -C $$module vet ./...; done
+	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,vet,./...); done
 	GOARCH=386 go build $(LIBRARY)
 	set -e; for os in windows darwin; do echo "go build: $$os"; GOOS=$$os go build $(LIBRARY); GOOS=$$os go -C cmd/falldue build ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
 	GOEXPERIMENT=jsonv2 go test ./internal/storable
@@ -133,6 +145,12 @@ tidb: ## run tests and faults on TiDB, whose server it builds first: takes minut
 .PHONY: matrix
 matrix: ## run tests on each release of an engine that docs/engines.md names, or on RELEASES; by hand
 	$(SERVE) matrix '$(RELEASES)' -- go -C '$(CURDIR)' test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
+
+.PHONY: alerts
+alerts: ## check the alert rules, their tests, and a real Prometheus that scrapes workers, of Debian's package prometheus
+	.ci/prometheus promtool check rules grafana/falldue.rules.yml
+	.ci/prometheus promtool test rules grafana/falldue.rules_test.yml
+	FALLDUE_TEST_PROMETHEUS="$$(.ci/prometheus)" go -C promfalldue test -count=1 -short -run TestPrometheusScrapesWorkers .
 
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file

@@ -20,8 +20,6 @@ type Event struct {
 	// Next is how long after the end the task falls due again, if it does, unless its policy
 	// changes.
 	Next time.Duration
-	// Worker is the id of the worker.
-	Worker string
 }
 
 // Hooks are functions that a worker calls with what it does and how long that took, for
@@ -45,12 +43,17 @@ type Hooks struct {
 	// Overtime is called once for each handler that has not returned 10 seconds after its
 	// [KindConfig.Timeout], which is Event.Took. The handler still takes the place of another one.
 	Overtime func(Event)
+	// Trouble is called after each failure of a background loop of the worker, or of package
+	// periodic: the failures that a worker logs rather than returns. The Role of the loop is one of
+	// announcer, changes, cleaner, flows, listener, overdue, policies, progress and schedules.
+	// Statements that have a hook of their own are left out.
+	Trouble func(StatementStats)
 }
 
 // StatementStats describes one statement of a worker.
 //
-//	            Sweep   Claim                    Settle, Extend
-//	Queue       yes     yes                      "": tasks of all queues
+//	            Sweep   Claim                    Settle, Extend, Trouble
+//	Queue       yes     yes                      "": tasks of all queues; a Trouble may have one
 //	Lanes       found   0                        0
 //	Wanted      0       room for tasks           0
 //	Tasks       0       claimed                  in the batch
@@ -58,7 +61,7 @@ type Hooks struct {
 //	Lost        0       0                        no longer the worker's
 //	Locked      0       0                        rows that another transaction has locked
 type StatementStats struct {
-	Queue                string
+	Queue, Role          string
 	Lanes, Wanted, Tasks int
 	// Recovered is the number of claimed tasks that another worker had claimed and lost, because
 	// it died for example. That worker might have no event of it.

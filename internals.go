@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/upkeep"
@@ -27,10 +29,24 @@ type taskInternals struct{ setCalls func(hooks.TaskCalls) }
 // SetCalls sets what the methods of the task call.
 func (t taskInternals) SetCalls(calls hooks.TaskCalls) { t.setCalls(calls) }
 
+// paramsInternals is what package signals uses of a task that will be enqueued.
+type paramsInternals struct{ *EnqueueParams }
+
+// Queue returns the queue in which the task will wait.
+func (p paramsInternals) Queue() string {
+	if p.kind == nil {
+		return p.opts.Queue
+	}
+	return cmp.Or(p.opts.Queue, p.kind.Queue)
+}
+
 func init() {
 	hooks.Open = func(x any) any {
-		if q, ok := x.(*Queue); ok {
-			return internals{q}
+		switch x := x.(type) {
+		case *Queue:
+			return internals{x}
+		case *EnqueueParams:
+			return paramsInternals{x}
 		}
 		return taskInternals{x.(interface{ setCalls(c hooks.TaskCalls) }).setCalls}
 	}
@@ -39,8 +55,15 @@ func init() {
 // Store returns the queue's store.
 func (s internals) Store() *store.Store { return s.q.store }
 
-// Logger returns the queue's logger.
+// Logger returns the queue's logger, and SparseLogger the logger of background loops, whose
+// failures are also events for hooks.
 func (s internals) Logger() *slog.Logger { return s.q.cfg.Logger }
+func (s internals) SparseLogger() *slog.Logger {
+	return retry.Sparse(s.q.cfg.Logger, s.q.store.Classify, s.q.observer.Trouble)
+}
+
+// Health returns what is known of the worker of this process.
+func (s internals) Health() worker.Health { return s.q.life.Health(s.q.store) }
 
 // Enqueued wakes the workers for tasks that have been stored.
 func (s internals) Enqueued(entries []store.Entry) { s.q.announce(entries) }
@@ -287,10 +310,10 @@ func (s internals) Tickers() []func(context.Context) (next time.Duration, err er
 
 // For package ops:
 
-// Info returns what a worker of the queue would say of itself.
-func (s internals) Info() store.WorkerInfo {
+// WorkerConfig returns the settings of a worker of the queue, with what it would announce.
+func (s internals) WorkerConfig() worker.Config {
 	handlers, _ := s.q.handlers()
-	return s.q.workerConfig(handlers).Info
+	return s.q.workerConfig(handlers)
 }
 
 // TaskInfos returns rows, decoded by the queue's codec.

@@ -34,14 +34,14 @@ func (o *publisher) wantsEvents() bool {
 // Started passes on that a run has begun.
 func (o *publisher) Started(r *run.Run) {
 	if o.wantsEvents() {
-		o.publish(Event{RunInfo: RunInfo(r.Info()), Worker: r.WorkerID})
+		o.publish(Event{RunInfo: RunInfo(r.Info())})
 	}
 }
 
 // ended passes on how a run has ended. next is in how long the task falls due again.
 func (o *publisher) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 	if o.wantsEvents() {
-		o.publish(Event{RunInfo: RunInfo(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next, Worker: r.WorkerID})
+		o.publish(Event{RunInfo: RunInfo(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next})
 	}
 }
 
@@ -70,7 +70,7 @@ func (o *publisher) publish(e Event) {
 // Overtime passes on that a handler has not returned although its timeout has passed.
 func (o *publisher) Overtime(r *run.Run, timeout time.Duration) {
 	if hook := o.hooks.Overtime; hook != nil {
-		o.guard(func() { hook(Event{RunInfo: RunInfo(r.Info()), Took: timeout, Worker: r.WorkerID}) })
+		o.guard(func() { hook(Event{RunInfo: RunInfo(r.Info()), Took: timeout}) })
 	}
 }
 
@@ -107,6 +107,11 @@ func (o *publisher) Extended(tasks int, left store.Unsettled, start time.Time, e
 	if o != nil {
 		o.statement(o.hooks.Extend, StatementStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked)}, start, err)
 	}
+}
+
+// Trouble passes on a failure of a background loop.
+func (o *publisher) Trouble(role, queue string, err error) {
+	o.statement(o.hooks.Trouble, StatementStats{Role: role, Queue: queue}, time.Now(), err)
 }
 
 // statement calls a hook, unless it is nil, with the stats of a statement that began at start.

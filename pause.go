@@ -129,8 +129,8 @@ const maxWho = 255
 func (q *Queue) readChanges() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.worker != nil {
-		q.worker.ReadChanges()
+	if w := q.life.Worker(); w != nil {
+		w.ReadChanges()
 	}
 	for _, w := range q.steppers {
 		w.ReadChanges()

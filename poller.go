@@ -35,7 +35,8 @@ import (
 //   - when Run is already running.
 //
 // A database that fails later is logged, and Run tries again until it answers.
-func (q *Queue) Run(ctx context.Context) error {
+func (q *Queue) Run(ctx context.Context) (err error) {
+	defer func() { q.life.Returned(err) }()
 	handlers, err := q.handlers()
 	if err == nil && len(handlers) == 0 {
 		err = invalid("there are no handlers; call Handle before Run")
@@ -44,18 +45,10 @@ func (q *Queue) Run(ctx context.Context) error {
 		return err
 	}
 	w := worker.New(ctx, q.workerConfig(handlers), q.store, q.policies, q.observer)
-	q.mu.Lock()
-	if q.worker != nil {
-		q.mu.Unlock()
+	if !q.life.Begin(w) {
 		return errors.New("falldue: Run is already running")
 	}
-	q.worker = w
-	q.mu.Unlock()
-	defer func() {
-		q.mu.Lock()
-		q.worker = nil
-		q.mu.Unlock()
-	}()
+	defer q.life.End()
 	if err = q.preflight(ctx, handlers); err == nil {
 		err = w.Refresh(ctx)
 	}
@@ -97,10 +90,7 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*run.Handler)
 // in which tasks were enqueued. Enqueue without a transaction notifies these workers by
 // itself. Wake does not wait for anything.
 func (q *Queue) Wake() {
-	q.mu.Lock()
-	w := q.worker
-	q.mu.Unlock()
-	if w != nil {
+	if w := q.life.Worker(); w != nil {
 		w.Wake()
 	}
 	if q.notifier != nil {
@@ -111,10 +101,7 @@ func (q *Queue) Wake() {
 // enqueued notifies the worker of this process, if Run is running, of tasks that
 // were just stored.
 func (q *Queue) enqueued(entries []store.Entry) {
-	q.mu.Lock()
-	w := q.worker
-	q.mu.Unlock()
-	if w != nil {
+	if w := q.life.Worker(); w != nil {
 		w.Enqueued(entries)
 	}
 }

@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,10 +74,7 @@ func TestEndedRunsAreCounted(t *testing.T) {
 				}
 			}
 			ended = open == 1 && others == 2 // it waits for its retry, and the others are dead and snoozed
-			if q.mu.Lock(); q.worker != nil {
-				w = q.worker
-			}
-			q.mu.Unlock()
+			w = cmp.Or(q.life.Worker(), w)
 		}
 		stop()
 		if err := <-done; err != nil {
@@ -198,9 +196,8 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 				}
 			})
 			until("the worker to start", func() bool {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return q.worker != nil && !q.worker.SweptAt().IsZero()
+				w := q.life.Worker()
+				return w != nil && !w.SweptAt().IsZero()
 			})
 			until("the worker to announce itself", func() bool { // by a row that it writes
 				var n int
@@ -209,7 +206,7 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 				}
 				return n == len(workers)+1
 			})
-			pools, workers = append(pools, pool), append(workers, q.worker)
+			pools, workers = append(pools, pool), append(workers, q.life.Worker())
 		}
 		if engine == testdb.Postgres { // which counts with a delay
 			until("the server to count", func() bool { return writes(t, db, engine) == 2*tasks })

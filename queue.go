@@ -27,6 +27,7 @@ type Queue struct {
 	notifier *upkeep.Notifier // nil if no worker is notified, or each enqueue notifies in its transaction
 
 	observer *publisher
+	life     worker.Life
 	// aroundEnqueue stores tasks by way of the users' middleware; nil if there is none.
 	aroundEnqueue atomic.Pointer[EnqueueFunc]
 
@@ -34,7 +35,6 @@ type Queue struct {
 	kinds       map[string]registration                                 // by name
 	steppers    []changesReader                                         // that package tasktest uses
 	handlerErrs []error                                                 // errors of Handle, Use and UseEnqueue, which Run returns
-	worker      *worker.Worker                                          // nil unless Run is running
 	tickers     []func(context.Context) (next time.Duration, err error) // of package periodic
 	use         []Middleware
 	useEnqueue  []EnqueueMiddleware
@@ -111,9 +111,9 @@ func (q *Queue) Migrations() (*migrations.Migrator, error) {
 	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
 
-// warnIfRunning reports a call that takes effect only with the next Run. q.mu is locked.
+// warnIfRunning reports a call that takes effect only with the next Run.
 func (q *Queue) warnIfRunning(call string, attrs ...any) {
-	if q.worker != nil {
+	if q.life.Worker() != nil {
 		q.cfg.Logger.Error("falldue: "+call+" was called while Run is running; the worker ignores it until Run is called again", attrs...)
 	}
 }

@@ -41,6 +41,8 @@ type RunInfo struct {
 	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(DueAt)
 	// is how long the task has waited for a worker. It is zero for a run that did not begin.
 	StartedAt time.Time
+	// Worker is the id of the worker.
+	Worker string
 }
 
 // Task is a task that is passed to its handler.

@@ -12,6 +12,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/worker"
 )
 
 // Ops inspects the tasks of a queue. It is safe for concurrent use.
@@ -30,8 +31,8 @@ type Ops struct {
 // queue is what this package uses of a *falldue.Queue beyond its API.
 type queue interface {
 	Store() *store.Store
-	// Info is what a worker of the queue would announce.
-	Info() store.WorkerInfo
+	// WorkerConfig has what a worker of the queue would announce.
+	WorkerConfig() worker.Config
 	TaskInfos(rows []store.Task) []falldue.TaskInfo
 	Change(ctx context.Context, s falldue.Subject, until time.Time, c store.Change) error
 	Acted(ctx context.Context, a store.Action, acted store.Acted)

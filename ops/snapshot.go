@@ -27,7 +27,7 @@ func (o *Ops) snapshot(ctx context.Context, keys ...string) (s snapshot, err err
 		return s, err
 	}
 	s.workers, s.unread = o.Workers(ctx)
-	s.self, s.pauses = o.inside.Info(), pausesIn(changes)
+	s.self, s.pauses = o.inside.WorkerConfig().Info, pausesIn(changes)
 	s.Policies = newPolicies(o.codePolicies(s.self), overridesIn(changes), s.workers)
 	err = s.readOwn(ctx, o.store, keys)
 	return s, err

@@ -60,7 +60,7 @@ func (r *run) loop(ctx context.Context) {
 			return
 		case <-timer.C:
 			if err := r.start(ctx); err != nil && ctx.Err() == nil {
-				r.log.Warn("falldue: cannot look for periodic tasks", retry.Failed(err))
+				r.log.Warn("falldue: cannot look for periodic tasks", retry.FailedIn("schedules", err))
 				r.looked = time.Now().Add(time.Second - lookEvery)
 				clear(r.due)
 			}
@@ -167,7 +167,7 @@ func (r *run) note(ctx context.Context, e ended) {
 	if e.name == "" {
 		r.talking = false
 		if e.err != nil && ctx.Err() == nil {
-			r.log.Warn("falldue: cannot ask other processes for their schedules", retry.Failed(e.err))
+			r.log.Warn("falldue: cannot ask other processes for their schedules", retry.FailedIn("schedules", e.err))
 		}
 		return
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/build"
 	"github.com/falldue/falldue/internal/hooks"
-	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -50,7 +49,7 @@ type Scheduler struct {
 // queue is what schedules use of a *falldue.Queue.
 type queue interface {
 	Store() *store.Store
-	Logger() *slog.Logger
+	SparseLogger() *slog.Logger
 	Entry(task falldue.EnqueueParams) (e store.Entry, hash string, err error)
 	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
 	Middleware() bool
@@ -70,7 +69,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		return nil, invalid("the queue is nil")
 	}
 	inside := hooks.Of[queue](q)
-	s := &Scheduler{q: q, inside: inside, store: inside.Store(), log: retry.Sparse(inside.Logger(), inside.Store().Server().Classify), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
+	s := &Scheduler{q: q, inside: inside, store: inside.Store(), log: inside.SparseLogger(), defined: map[string]definition{}, seen: map[string]store.Schedule{}, held: map[string]heldTick{}, askAgain: map[string]int64{}}
 	for _, one := range schedules {
 		d, err := one.define(inside)
 		if err != nil {

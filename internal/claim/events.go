@@ -36,7 +36,7 @@ func (e events) corruptLane(queue string, h store.Head, what string) {
 }
 
 func (e events) listenFailed(err error) {
-	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", retry.Failed(err))
+	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", retry.FailedIn("listener", err))
 }
 
 // listens reports that the worker listens after a failure.

@@ -15,7 +15,7 @@ func (e events) unreadablePolicy(queue, kind string, err error) {
 }
 
 func (e events) policiesFailed(policies int, err error) {
-	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, retry.Failed(err))
+	e.log.Error("falldue: cannot read the policies of tasks", "policies", policies, retry.FailedIn("policies", err))
 }
 
 // overrideFailed reports an override of policies that the worker cannot apply.
@@ -29,5 +29,5 @@ func (e events) pauseFailed(subject string, err error) {
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot read pauses, policies and cancels", retry.Failed(err))
+	e.log.Warn("falldue: cannot read pauses, policies and cancels", retry.FailedIn("changes", err))
 }

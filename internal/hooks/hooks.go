@@ -8,7 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Open returns the internals of a *falldue.Queue, or those of a pointer to a falldue.Task.
+// Open returns the internals of a *falldue.Queue, of a *falldue.EnqueueParams, or of a pointer to a
+// falldue.Task.
 var Open func(x any) any
 
 // Of returns the internals of x as I: the methods that the caller needs, which the root package

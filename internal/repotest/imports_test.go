@@ -160,6 +160,7 @@ var (
 		"periodic":            linkedByRoot,
 		"flow":                linkedByRoot,
 		"dash":                linkedByRoot,
+		"signals":             linkedByRoot,
 		"pgnotify":            {"github.com/lib/pq"},
 		"pgxqueue":            linkedByPgx,
 	}
@@ -226,11 +227,12 @@ func TestStatementsAreMadeInOnePlace(t *testing.T) {
 	t.Parallel()
 	exempt := []string{
 		"sqlgen/", "dialect/", "migrations/", "internal/statements/", // the one place
-		"examples/",        // applications, with tables of their own
-		"queuetest/",       // the same: what its handlers do in their transactions
-		"faults/",          // reads tables itself, so as not to trust what it checks
-		"internal/testdb/", // makes and drops databases
-		"bench/",           // measures other queues, and plain SQL
+		"examples/",             // applications, with tables of their own
+		"queuetest/",            // the same: what its handlers do in their transactions
+		"internal/signalstest/", // stands for another worker
+		"faults/",               // reads tables itself, so as not to trust what it checks
+		"internal/testdb/",      // makes and drops databases
+		"bench/",                // measures other queues, and plain SQL
 	}
 	for _, file := range sourceFiles(t) {
 		if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(exempt, func(folder string) bool { return strings.HasPrefix(file, folder) }) {

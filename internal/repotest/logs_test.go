@@ -56,7 +56,7 @@ func messagesOfTheCode(t *testing.T) (list []logged) {
 			}
 			for _, arg := range call.Args {
 				if message, ok := strings.CutPrefix(constant(arg), "falldue: "); ok {
-					level := strings.Replace(method.Sel.Name, "NewRecord", "Warn", 1) // of package retry
+					level := strings.NewReplacer("NewRecord", "Warn", "LogAttrs", "Info").Replace(method.Sel.Name) // of packages retry and signals
 					list = append(list, logged{level, message})
 				}
 			}

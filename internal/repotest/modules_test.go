@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod", "otelfalldue/go.mod", "promfalldue/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -63,6 +63,7 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 		"github.com/hibiken/asynq": "examples/moving/go.mod", "github.com/alicebob/miniredis/v2": "examples/moving/go.mod",
 		"github.com/redis/go-redis/v9": "examples/moving/go.mod", "github.com/riverqueue/river": "examples/moving/go.mod",
 		"github.com/testcontainers/testcontainers-go": "internal/testdb/serve/go.mod", "github.com/moby/moby": "internal/testdb/serve/go.mod",
+		"go.opentelemetry.io/otel": "otelfalldue/go.mod", "github.com/prometheus/client_golang": "promfalldue/go.mod",
 		"github.com/docker/": "internal/testdb/serve/go.mod", "github.com/containerd/": "internal/testdb/serve/go.mod",
 	} {
 		if strings.Contains(library, path) {
@@ -70,6 +71,17 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 		}
 		if !strings.Contains(readFile(t, file), path) {
 			t.Errorf("%s does not require %s; remove it from this test", file, path)
+		}
+	}
+}
+
+// TestExportersReplaceNothing: applications ignore the replace of a module that they import, and would
+// build with another release of the library than its tests.
+func TestExportersReplaceNothing(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"otelfalldue", "promfalldue"} {
+		if strings.Contains(readFile(t, folder+"/go.mod"), "\nreplace ") || !strings.Contains(readFile(t, folder+"/go.work"), "\nreplace "+module+" => ..\n") {
+			t.Errorf("%s replaces modules in its go.mod, or its go.work does not replace the library", folder)
 		}
 	}
 }

@@ -15,29 +15,43 @@ import (
 // cause.
 const failureEvery = time.Minute
 
-// failure is the value of an attribute that [Failed] returns.
-type failure struct{ error }
+// failure is the value of an attribute that [Failed] and [FailedIn] return.
+type failure struct {
+	error
+	role string
+}
 
 // LogValue returns the error itself.
 func (f failure) LogValue() slog.Value { return slog.AnyValue(f.error) }
 
 // Failed returns the attribute of an error of the database after which a statement is tried
 // again, perhaps many times. Loggers of [Sparse] write few lines about it.
-func Failed(err error) slog.Attr { return slog.Any("error", failure{err}) }
+func Failed(err error) slog.Attr { return FailedIn("", err) }
+
+// FailedIn is Failed for a background loop. Loggers of [Sparse] report each failure of its role,
+// whatever they write.
+func FailedIn(role string, err error) slog.Attr { return slog.Any("error", failure{err, role}) }
 
 // Sparse returns a logger that writes at most one line a minute for failures of the database
 // ([Failed]) with the same message, kind and cause. The next line has how many were left out
 // ("repeated"). While the database is unavailable, as classify reports, all messages count as one. All other
-// lines are written.
-func Sparse(log *slog.Logger, classify func(error) dialect.Class) *slog.Logger {
-	return slog.New(&sparse{Handler: log.Handler(), classify: classify, seen: &seen{lines: map[string]*line{}}})
+// lines are written. It calls trouble, unless that is nil, with each failure of a background loop
+// ([FailedIn]), and the queue that its line names.
+func Sparse(log *slog.Logger, classify func(error) dialect.Class, trouble func(role, queue string, err error)) *slog.Logger {
+	return slog.New(&sparse{Handler: log.Handler(), classify: classify, trouble: trouble, seen: &seen{lines: map[string]*line{}}})
 }
 
 // sparse is the handler of such a logger.
 type sparse struct {
 	slog.Handler
 	classify func(error) dialect.Class
+	trouble  func(role, queue string, err error)
 	seen     *seen
+}
+
+// Enabled reports true for the lines of failures, which are reported even if they are not written.
+func (h *sparse) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, level) || h.trouble != nil && level >= slog.LevelWarn
 }
 
 // seen are the lines that were written in the last minute, by their messages and causes.
@@ -58,15 +72,24 @@ const maxLines = 200
 // the last minute.
 func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	var failed error
+	var role, queue string
 	key := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if f, ok := a.Value.Any().(failure); ok {
-			failed = f.error
+			failed, role = f.error, f.role
 		} else if a.Key == "kind" {
 			key += "\n" + a.Value.String()
+		} else if a.Key == "queue" {
+			queue = a.Value.String()
 		}
 		return true
 	})
+	if role != "" && h.trouble != nil {
+		h.trouble(role, queue, failed)
+	}
+	if !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
 	if failed != nil {
 		key += "\n" + cause.Of(failed.Error())
 		if KindOf(h.classify(failed), false) == Outage {
@@ -110,9 +133,9 @@ func (s *seen) note(key string, now time.Time) (leftOut int, ok bool) {
 
 // WithAttrs and WithGroup keep what is remembered.
 func (h *sparse) WithAttrs(list []slog.Attr) slog.Handler {
-	return &sparse{h.Handler.WithAttrs(list), h.classify, h.seen}
+	return &sparse{h.Handler.WithAttrs(list), h.classify, h.trouble, h.seen}
 }
 
 func (h *sparse) WithGroup(name string) slog.Handler {
-	return &sparse{h.Handler.WithGroup(name), h.classify, h.seen}
+	return &sparse{h.Handler.WithGroup(name), h.classify, h.trouble, h.seen}
 }

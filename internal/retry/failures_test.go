@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,12 +26,17 @@ func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text bytes.Buffer
+		var last error
+		troubles := map[string]int{} // how often each was reported
 		log := retry.Sparse(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
 			return a
-		}})), d.Classify)
+		}})), d.Classify, func(role, queue string, err error) {
+			troubles[role+" "+queue]++
+			last = err
+		})
 		for i := range 90 { // seconds
 			log.Warn("falldue: cannot poll", "queue", "q", retry.Failed(fmt.Errorf("row %d is odd", i)))
 			log.With("queue", "q").Warn("falldue: cannot claim", retry.Failed(io.EOF))
@@ -38,6 +44,7 @@ func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
 			if i%45 == 0 {
 				log.Warn("falldue: cannot settle", "task", 7, "error", errors.New("of one task"))
 			}
+			log.Warn("falldue: cannot delete", "queue", "q", retry.FailedIn("cleaner", io.EOF))
 			time.Sleep(time.Second)
 		}
 		const want = `level=WARN msg="falldue: cannot poll" queue=q error="row 0 is odd"
@@ -45,10 +52,15 @@ level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=
 level=WARN msg="falldue: cannot settle" task=7 error="of one task"
 level=WARN msg="falldue: cannot settle" task=7 error="of one task"
 level=WARN msg="falldue: cannot poll" queue=q error="row 60 is odd" repeated=59
-level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=119
+level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=179
 `
 		if got := text.String(); got != want {
 			t.Errorf("the log has\n%s\nwant\n%s", got, want)
+		}
+		quiet := retry.Sparse(slog.New(slog.DiscardHandler), d.Classify, func(role, queue string, _ error) { troubles[role+" "+queue]++ })
+		quiet.Warn("falldue: cannot listen", retry.FailedIn("listener", io.EOF)) // is reported without being written
+		if want := map[string]int{"cleaner q": 90, "listener ": 1}; !maps.Equal(troubles, want) || !errors.Is(last, io.EOF) {
+			t.Errorf("the troubles are %v, the last %v; want %v", troubles, last, want)
 		}
 	})
 }

@@ -94,5 +94,5 @@ func (e events) notSettled(c *store.Claim, err error) {
 }
 
 func (e events) progressFailed(err error) {
-	e.log.Warn("falldue: cannot write the progress of tasks", retry.Failed(err))
+	e.log.Warn("falldue: cannot write the progress of tasks", retry.FailedIn("progress", err))
 }

@@ -99,6 +99,7 @@ type Info struct {
 	Metadata         map[string]string
 	CreatedAt, DueAt time.Time
 	StartedAt        time.Time
+	Worker           string
 }
 
 // Info describes the run. It is called by one goroutine at a time.
@@ -110,7 +111,7 @@ func (r *Run) Info() Info {
 	m := Info{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.MaxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Metadata: r.about,
-		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due),
+		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due), Worker: r.WorkerID,
 	}
 	if r.began > 0 {
 		m.StartedAt = store.Time(c.Now).Add(r.began)

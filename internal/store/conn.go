@@ -57,6 +57,32 @@ const (
 // returns soon after ctx has ended, whatever the driver does. fn may go on then, and
 // must not write what the caller reads, except in the function that it gives to query.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
+	s.tried.Store(time.Now().UnixNano())
+	s.uses.Add(1)
+	err := s.onAnyConn(ctx, fn)
+	if err == nil || ctx.Err() == nil && s.Classify(err) != dialect.Disconnected {
+		s.answered.Store(time.Now().UnixNano())
+	}
+	return err
+}
+
+// LastStatements returns when the last statement began, and when the database last answered one,
+// even with an error. A time is zero if there was none.
+func (s *Store) LastStatements() (tried, answered time.Time) {
+	at := func(n int64) (t time.Time) {
+		if n > 0 {
+			t = time.Unix(0, n)
+		}
+		return t
+	}
+	return at(s.tried.Load()), at(s.answered.Load())
+}
+
+// Statements returns how often the store has used a connection: for a statement, or a transaction.
+func (s *Store) Statements() int64 { return s.uses.Load() }
+
+// onAnyConn is onConn without the times.
+func (s *Store) onAnyConn(ctx context.Context, fn func(*conn) error) error {
 	return s.attend(ctx, func(u *use) error {
 		open := 0 // connections when the first was dead; all of them may be
 		for try := 1; ; try++ {

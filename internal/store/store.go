@@ -46,6 +46,10 @@ type Store struct {
 	notify   bool // the store's own transactions notify
 	notifyTx bool // those of callers do
 
+	tried, answered atomic.Int64 // when a statement was last sent, and when one was last answered; nanoseconds since 1970
+
+	uses atomic.Int64 // of connections
+
 	noCopy  atomic.Bool   // the driver or the role cannot COPY
 	noSlots atomic.Bool   // the server has no named locks
 	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter

@@ -21,28 +21,28 @@ func (e events) policiesRestored(texts map[string]string) {
 }
 
 func (e events) keepFailed(err error) {
-	e.log.Warn("falldue: cannot check that policies are stored", retry.Failed(err))
+	e.log.Warn("falldue: cannot check that policies are stored", retry.FailedIn("policies", err))
 }
 
 func (e events) cleanFailed(queue, state string, err error) {
-	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, retry.Failed(err))
+	e.log.Warn("falldue: cannot delete finished tasks", "queue", queue, "state", state, retry.FailedIn("cleaner", err))
 }
 
 func (e events) permitsFailed(err error) {
-	e.log.Warn("falldue: cannot delete permits of limits", retry.Failed(err))
+	e.log.Warn("falldue: cannot delete permits of limits", retry.FailedIn("cleaner", err))
 }
 
 func (e events) uniquesFailed(err error) {
-	e.log.Warn("falldue: cannot delete unique keys that nobody holds", retry.Failed(err))
+	e.log.Warn("falldue: cannot delete unique keys that nobody holds", retry.FailedIn("cleaner", err))
 }
 
 func (e events) flowsFailed(err error) {
-	e.log.Warn("falldue: cannot look at tasks that run after others", retry.Failed(err))
+	e.log.Warn("falldue: cannot look at tasks that run after others", retry.FailedIn("flows", err))
 }
 
 // announceFailed reports that the worker could not announce itself, once until it can again.
 func (e events) announceFailed(err error) {
-	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.Failed(err))
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.FailedIn("announcer", err))
 }
 
 // overdue reports tasks that no worker takes.
@@ -52,15 +52,15 @@ func (e events) overdue(g overdue.Group) {
 }
 
 func (e events) searchFailed(err error) {
-	e.log.Warn("falldue: cannot look for overdue tasks", retry.Failed(err))
+	e.log.Warn("falldue: cannot look for overdue tasks", retry.FailedIn("overdue", err))
 }
 
 func (e events) progressFailed(err error) {
-	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", retry.Failed(err))
+	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", retry.FailedIn("cleaner", err))
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.Failed(err))
+	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.FailedIn("cleaner", err))
 }
 
 // overtime reports handlers of a kind that have not returned although their timeout has expired.

@@ -25,6 +25,7 @@ func (noObserver) Started(*run.Run)                                      {}
 func (noObserver) Ended(*run.Run, outcome.Outcome, time.Duration)        {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)        {}
 func (noObserver) Extended(int, store.Unsettled, time.Time, error)       {}
+func (noObserver) Trouble(string, string, error)                         {}
 func (noObserver) Swept(string, int, time.Time, error)                   {}
 func (noObserver) Claimed(string, int, []*store.Claim, time.Time, error) {}
 

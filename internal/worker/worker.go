@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/falldue/falldue/internal/claim"
@@ -44,6 +45,7 @@ type Worker struct {
 	announcer   *upkeep.Announcer
 	historian   *upkeep.Historian // nil if the worker keeps no history
 	roles       []role
+	working     atomic.Bool // its policies and tables have been checked
 }
 
 // Config has the settings of a worker. The public package checks them and fills in the
@@ -82,6 +84,8 @@ type observer interface {
 	run.Observer
 	claim.Observer
 	Overtime(r *run.Run, timeout time.Duration)
+	// Trouble is told of a failure of a background loop. The queue may be "".
+	Trouble(role, queue string, err error)
 }
 
 // counted is an observer that adds up runs for the history.
@@ -145,7 +149,7 @@ func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.Polic
 // makeWorker returns a worker that claims until stop ends, and whose handlers have the context
 // work, which cancel ends.
 func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	log, caps := retry.Sparse(cfg.Log, s.Classify), s.Server().Caps
+	log, caps := retry.Sparse(cfg.Log, s.Classify, o.Trouble), s.Server().Caps
 	claimed, pollers, dispatchers := run.NewClaimedRuns(), claim.Pollers{}, dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
 
@@ -250,6 +254,7 @@ func (w *Worker) Run() {
 	ctx := w.stop
 	defer w.cancelWork(nil)
 	w.events.started(w.Config)
+	w.working.Store(true)
 	defer func() {
 		all := w.ended.All()
 		w.events.stopped(w.Config, all.Done, all.Failed)

@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Life knows the worker of a queue, and how the last one ended. Its zero value has had none.
+type Life struct {
+	mu    sync.Mutex
+	now   *Worker // nil unless one is there
+	ended bool    // the last one
+	err   error   // of the last one
+}
+
+// Begin notes a worker, unless there is one. It reports whether there was none.
+func (l *Life) Begin(w *Worker) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now != nil {
+		return false
+	}
+	l.now = w
+	return true
+}
+
+// End notes that the worker has ended.
+func (l *Life) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = nil
+}
+
+// Returned notes the error of a call that was to run a worker, or nil.
+func (l *Life) Returned(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended, l.err = true, err
+}
+
+// Worker returns the worker, or nil.
+func (l *Life) Worker() *Worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// Health is what a process knows of its worker and its database. It costs no statement.
+type Health struct {
+	// Checking reports whether a worker checks policies and tables before it works. Running reports
+	// whether it claims tasks, or waits for the last handlers, and Stopping whether it claims no more.
+	Checking, Running, Stopping bool
+	// Ended reports whether a worker has ended and no other one has begun, and Err is its error.
+	Ended bool
+	Err   error
+	// Tried is when the last statement began, and Answered when the database last answered one,
+	// even with an error. A worker tries one every 15 seconds at least.
+	Tried, Answered time.Time
+	// Handlers is how many handlers run, by queue.
+	Handlers map[string]int
+}
+
+// Health returns what is known now.
+func (l *Life) Health(s *store.Store) (h Health) {
+	h.Tried, h.Answered = s.LastStatements()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.now; w != nil {
+		h.Running, h.Stopping, h.Handlers = w.working.Load(), w.stop.Err() != nil, w.dispatchers.Running()
+		h.Checking = !h.Running
+		return h
+	}
+	h.Ended, h.Err = l.ended, l.err
+	return h
+}

@@ -1,0 +1,9 @@
+package otelfalldue_test
+
+import (
+	"testing"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+func TestMain(m *testing.M) { testdb.Main(m) }

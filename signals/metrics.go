@@ -1,0 +1,135 @@
+package signals
+
+import (
+	"strings"
+)
+
+// Type is the type of a metric.
+type Type int
+
+// The types of metrics.
+const (
+	Counter Type = iota
+	Gauge
+	Histogram
+)
+
+// String returns "counter", "gauge" or "histogram".
+func (t Type) String() string { return [...]string{"counter", "gauge", "histogram"}[t] }
+
+// Metric describes a metric of falldue.
+type Metric struct {
+	// Name is the metric's name on Prometheus, and OTel its name on OpenTelemetry.
+	Name, OTel string
+	Type       Type
+	// Unit is a unit of UCUM, such as s or {task}.
+	Unit string
+	Help string
+	// Labels are the names of the labels on Prometheus. [Attribute] returns their names on
+	// OpenTelemetry.
+	Labels []string
+	// Buckets are the upper bounds of a histogram.
+	Buckets []float64
+	// Operation is the value of the attribute messaging.operation.name, which the conventions of
+	// OpenTelemetry require of some metrics, or "".
+	Operation string
+	// State reports whether the metric describes the database, and so has the same value in all
+	// processes. Aggregate such metrics with max, never with sum.
+	State bool
+}
+
+// Buckets of histograms: handlers and lags may last hours, statements seconds.
+var (
+	longBuckets  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400}
+	shortBuckets = longBuckets[:11]
+	taskBuckets  = []float64{0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
+)
+
+// The metrics of a process.
+var (
+	handlerSeconds = &Metric{Name: "falldue_handler_seconds", OTel: "messaging.process.duration", Type: Histogram, Unit: "s", Buckets: longBuckets, Operation: "process",
+		Help: "How long handlers ran, by the outcome that they asked for.", Labels: []string{"queue", "kind", "outcome", "error_type"}}
+	lagSeconds = &Metric{Name: "falldue_lag_seconds", OTel: "falldue.lag", Type: Histogram, Unit: "s", Buckets: longBuckets,
+		Help: "How long tasks had been due when their handlers began.", Labels: []string{"queue", "kind"}}
+	runsTotal = &Metric{Name: "falldue_runs_total", OTel: "falldue.runs", Type: Counter, Unit: "{run}",
+		Help: "Runs that ended, by the outcome that was written.", Labels: []string{"queue", "kind", "outcome"}}
+	startedTotal = &Metric{Name: "falldue_started_total", OTel: "messaging.client.consumed.messages", Type: Counter, Unit: "{message}", Operation: "process",
+		Help: "Runs that began.", Labels: []string{"queue", "kind"}}
+	enqueuedTotal = &Metric{Name: "falldue_enqueued_total", OTel: "messaging.client.sent.messages", Type: Counter, Unit: "{message}", Operation: "enqueue",
+		Help: "Tasks of enqueue calls. A transaction of the caller may still roll them back.", Labels: []string{"queue", "kind", "existed", "error_type"}}
+	statementSeconds = &Metric{Name: "falldue_statement_seconds", OTel: "messaging.client.operation.duration", Type: Histogram, Unit: "s", Buckets: shortBuckets,
+		Help: "How long the database took for an operation.", Labels: []string{"operation", "queue", "error_type"}}
+	claimTasks = &Metric{Name: "falldue_claim_tasks", OTel: "falldue.claim.tasks", Type: Histogram, Unit: "{task}", Buckets: taskBuckets,
+		Help: "Tasks in each claim.", Labels: []string{"queue"}}
+	claimsRecovered = &Metric{Name: "falldue_claims_recovered_total", OTel: "falldue.claims.recovered", Type: Counter, Unit: "{task}",
+		Help: "Claimed tasks that another worker had claimed and lost, because it died for example.", Labels: []string{"queue"}}
+	claimsLost = &Metric{Name: "falldue_claims_lost_total", OTel: "falldue.claims.lost", Type: Counter, Unit: "{task}",
+		Help: "Claimed tasks that no longer belonged to the worker when it settled them or extended their leases.", Labels: []string{"operation"}}
+	lanes = &Metric{Name: "falldue_lanes", OTel: "falldue.lanes", Type: Gauge, Unit: "{lane}",
+		Help: "Lanes at the last sweep: groups of tasks with equal delays. Sweeps take longer the more there are.", Labels: []string{"queue"}}
+	troublesTotal = &Metric{Name: "falldue_troubles_total", OTel: "falldue.troubles", Type: Counter, Unit: "{failure}",
+		Help: "Failures of background loops, by the class of the error.", Labels: []string{"role", "class"}}
+	overtimeTotal = &Metric{Name: "falldue_overtime_total", OTel: "falldue.overtime", Type: Counter, Unit: "{run}",
+		Help: "Handlers that had not returned 10 seconds after their timeout.", Labels: []string{"queue", "kind"}}
+)
+
+// The metrics of the database.
+var (
+	tasks = &Metric{Name: "falldue_tasks", OTel: "falldue.tasks", Type: Gauge, Unit: "{task}", State: true,
+		Help: "Tasks by state: estimates, which may be 90 seconds old.", Labels: []string{"queue", "kind", "state"}}
+	oldestDue = &Metric{Name: "falldue_oldest_due_seconds", OTel: "falldue.oldest_due", Type: Gauge, Unit: "s", State: true,
+		Help: "How long the first task has been due that waits only for a worker, or behind a dead task; 0 if there is none. Tasks that a pause, a limit or a sequence delays do not count.", Labels: []string{"queue", "kind"}}
+	dueTasks = &Metric{Name: "falldue_due_tasks", OTel: "falldue.due_tasks", Type: Gauge, Unit: "{task}", State: true,
+		Help: "Tasks that have been due for more than a second and wait only for a worker, or behind a dead task, counted up to 1,000.", Labels: []string{"queue", "kind"}}
+	unhandled = &Metric{Name: "falldue_unhandled", OTel: "falldue.unhandled", Type: Gauge, Unit: "1", State: true,
+		Help: "1 if tasks wait and no live worker handles their kind in their queue.", Labels: []string{"queue", "kind"}}
+	limited = &Metric{Name: "falldue_limited", OTel: "falldue.limited", Type: Gauge, Unit: "1", State: true,
+		Help: "1 if tasks are due and a limit or a sequence delays all of them.", Labels: []string{"queue", "kind"}}
+	paused = &Metric{Name: "falldue_paused", OTel: "falldue.paused", Type: Gauge, Unit: "1", State: true,
+		Help: "1 for each pause in effect.", Labels: []string{"subject"}}
+	overrideAge = &Metric{Name: "falldue_override_age_seconds", OTel: "falldue.override_age", Type: Gauge, Unit: "s", State: true,
+		Help: "Age of each policy override in effect; hold is 1 if it stops retries.", Labels: []string{"subject", "hold"}}
+	workersGauge = &Metric{Name: "falldue_workers", OTel: "falldue.workers", Type: Gauge, Unit: "{worker}", State: true,
+		Help: "Live workers of a queue.", Labels: []string{"queue"}}
+	handlersRunning = &Metric{Name: "falldue_handlers_running", OTel: "falldue.handlers.running", Type: Gauge, Unit: "{handler}", State: true,
+		Help: "Handlers that run on live workers.", Labels: []string{"queue"}}
+	handlersLimit = &Metric{Name: "falldue_handlers_limit", OTel: "falldue.handlers.limit", Type: Gauge, Unit: "{handler}", State: true,
+		Help: "Handlers that may run concurrently on live workers.", Labels: []string{"queue"}}
+	scheduleLate = &Metric{Name: "falldue_schedule_late_seconds", OTel: "falldue.schedule_late", Type: Gauge, Unit: "s", State: true,
+		Help: "How long the next tick of a schedule has been due; 0 if it is not, or the schedule is paused.", Labels: []string{"schedule"}}
+	sampleAge = &Metric{Name: "falldue_sample_age_seconds", OTel: "falldue.sample.age", Type: Gauge, Unit: "s", State: true,
+		Help: "Age of the state that the other gauges show. It grows while the state cannot be read."}
+	sampleSeconds = &Metric{Name: "falldue_sample_seconds", OTel: "falldue.sample.duration", Type: Gauge, Unit: "s", State: true,
+		Help: "How long the last computation of the state took."}
+	sampleErrors = &Metric{Name: "falldue_sample_errors_total", OTel: "falldue.sample.errors", Type: Counter, Unit: "{failure}",
+		Help: "Failures of this process to read the state."}
+)
+
+// Metrics lists all metrics: those of the process first, and then those of the database.
+func Metrics() []*Metric {
+	return []*Metric{
+		handlerSeconds, lagSeconds, runsTotal, startedTotal, enqueuedTotal, statementSeconds, claimTasks, claimsRecovered,
+		claimsLost, lanes, troublesTotal, overtimeTotal,
+		tasks, oldestDue, dueTasks, unhandled, limited, paused, overrideAge, workersGauge, handlersRunning, handlersLimit,
+		scheduleLate, sampleAge, sampleSeconds, sampleErrors,
+	}
+}
+
+// Sampled reports whether a [Sampler] reads the metric, rather than a [Recorder].
+func (m *Metric) Sampled() bool { return m.State || m == sampleErrors }
+
+// Attribute returns the name that a label has on OpenTelemetry.
+func Attribute(label string) string {
+	switch label {
+	case "queue":
+		return "messaging.destination.name"
+	case "operation":
+		return "messaging.operation.name"
+	case "error_type":
+		return "error.type"
+	}
+	return "messaging.falldue." + label
+}
+
+// OfMessaging reports whether the metric is one of OpenTelemetry's conventions for messaging.
+func (m *Metric) OfMessaging() bool { return strings.HasPrefix(m.OTel, "messaging.") }

@@ -1,0 +1,214 @@
+package signals
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/worker"
+)
+
+// Backend makes series of metrics.
+type Backend interface {
+	// Series returns the series of a metric with values for its labels, in the order of
+	// [Metric.Labels]. A Recorder calls it once for each series.
+	Series(m *Metric, values ...string) Series
+}
+
+// Series takes measurements. Many goroutines call it concurrently.
+type Series interface {
+	// Record adds to a counter, sets a gauge, or adds an observation to a histogram. The context
+	// is the handler's or the caller's, for exemplars, or else has no values.
+	Record(ctx context.Context, v float64)
+}
+
+// Limits of the values of labels. Further ones become the value "other".
+const (
+	// DefaultMaxKinds is the default of [RecorderConfig].MaxKinds.
+	DefaultMaxKinds = 200
+	maxQueues       = 100
+	maxErrorTypes   = 50
+	otherValue      = "other"
+)
+
+// RecorderConfig has the settings of a Recorder. The zero value is ready for use.
+type RecorderConfig struct {
+	// MaxKinds is the number of kinds that have labels of their own. Defaults to 200.
+	MaxKinds int
+}
+
+// Recorder measures what this process does: its enqueues, its worker's statements and its runs. It
+// is safe for concurrent use.
+type Recorder struct {
+	backend Backend
+
+	mu     sync.RWMutex
+	series map[seriesKey]Series
+	values map[string]map[string]bool // by label
+	most   map[string]int             // by label
+}
+
+// seriesKey identifies a series. No metric of a Recorder has more labels.
+type seriesKey struct {
+	metric *Metric
+	values [4]string
+}
+
+// NewRecorder returns a recorder that passes its measurements to a backend.
+func NewRecorder(b Backend, cfg RecorderConfig) *Recorder {
+	if cfg.MaxKinds <= 0 {
+		cfg.MaxKinds = DefaultMaxKinds
+	}
+	return &Recorder{
+		backend: b, series: map[seriesKey]Series{}, values: map[string]map[string]bool{},
+		most: map[string]int{"kind": cfg.MaxKinds, "queue": maxQueues, "error_type": maxErrorTypes},
+	}
+}
+
+// record records a measurement. It allocates nothing for a series that is known.
+func (r *Recorder) record(ctx context.Context, m *Metric, v float64, values ...string) {
+	key := seriesKey{metric: m}
+	copy(key.values[:], values)
+	r.mu.RLock()
+	s := r.series[key]
+	r.mu.RUnlock()
+	if s == nil {
+		s = r.make(key)
+	}
+	s.Record(ctx, v)
+}
+
+// make makes a series, of values that are bounded.
+func (r *Recorder) make(key seriesKey) Series {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.series[key]; s != nil {
+		return s
+	}
+	bounded := key
+	for i, label := range key.metric.Labels {
+		bounded.values[i] = r.bound(label, key.values[i])
+	}
+	s := r.series[bounded]
+	if s == nil {
+		values := bounded.values
+		s = r.backend.Series(key.metric, values[:len(key.metric.Labels)]...)
+		r.series[bounded] = s
+	}
+	return s
+}
+
+// bound returns a value of a label, or "other" if there are too many.
+func (r *Recorder) bound(label, value string) string {
+	most, bounded := r.most[label]
+	known := r.values[label]
+	if !bounded || value == "" || known[value] {
+		return value
+	}
+	if len(known) >= most {
+		return otherValue
+	}
+	if known == nil {
+		known = map[string]bool{}
+		r.values[label] = known
+	}
+	known[value] = true
+	return value
+}
+
+// begun are outcomes that handled kinds have from the beginning: increase overlooks the first event
+// of a series that begins with it.
+var begun = []falldue.Outcome{falldue.OutcomeDone, falldue.OutcomeDead, falldue.OutcomeDiscarded, falldue.OutcomeLost}
+
+// Begin makes the series of the outcomes done, dead, discarded and lost begin with 0, for the kinds
+// that a queue handles. Exporters call it before each export.
+func (r *Recorder) Begin(q *falldue.Queue) {
+	for kind, h := range hooks.Of[interface{ WorkerConfig() worker.Config }](q).WorkerConfig().Handlers {
+		for _, o := range begun {
+			r.record(context.Background(), runsTotal, 0, h.Queue, kind, string(o))
+		}
+	}
+}
+
+// Hooks returns the hooks of a worker, for [falldue.Config].
+func (r *Recorder) Hooks() falldue.Hooks {
+	ctx := context.Background()
+	statement := func(operation string, s falldue.StatementStats) {
+		r.record(ctx, statementSeconds, s.Took.Seconds(), operation, s.Queue, classType(s.Err, s.Class))
+		if s.Lost > 0 {
+			r.record(ctx, claimsLost, float64(s.Lost), operation)
+		}
+	}
+	return falldue.Hooks{
+		Event: func(e falldue.Event) {
+			if e.Outcome == falldue.OutcomeNone {
+				r.record(ctx, startedTotal, 1, e.Queue, e.Kind)
+				return
+			}
+			r.record(ctx, runsTotal, 1, e.Queue, e.Kind, string(e.Outcome))
+		},
+		Sweep: func(s falldue.StatementStats) {
+			statement("sweep", s)
+			if s.Err == nil {
+				r.record(ctx, lanes, float64(s.Lanes), s.Queue)
+			}
+		},
+		Claim: func(s falldue.StatementStats) {
+			statement("claim", s)
+			if s.Err == nil {
+				r.record(ctx, claimTasks, float64(s.Tasks), s.Queue)
+				r.record(ctx, claimsRecovered, float64(s.Recovered), s.Queue)
+			}
+		},
+		Settle:   func(s falldue.StatementStats) { statement("settle", s) },
+		Extend:   func(s falldue.StatementStats) { statement("extend", s) },
+		Overtime: func(e falldue.Event) { r.record(ctx, overtimeTotal, 1, e.Queue, e.Kind) },
+		Trouble: func(s falldue.StatementStats) {
+			r.record(ctx, troublesTotal, 1, s.Role, classType(s.Err, s.Class))
+		},
+	}
+}
+
+// Run returns middleware that measures runs, for [falldue.Queue.Use].
+func (r *Recorder) Run() falldue.Middleware {
+	return func(next falldue.HandlerFunc) falldue.HandlerFunc {
+		return func(ctx context.Context, run *falldue.Run) error {
+			r.record(ctx, lagSeconds, max(run.StartedAt.Sub(run.DueAt), 0).Seconds(), run.Queue, run.Kind)
+			start := time.Now()
+			err := next(ctx, run)
+			r.record(ctx, handlerSeconds, time.Since(start).Seconds(), run.Queue, run.Kind, string(run.Outcome(err)), ErrorType(err))
+			return err
+		}
+	}
+}
+
+// QueueOf returns the queue in which a task will wait.
+func QueueOf(p *falldue.EnqueueParams) string {
+	return hooks.Of[interface{ Queue() string }](p).Queue()
+}
+
+// Enqueue returns middleware that measures enqueues, for [falldue.Queue.UseEnqueue].
+func (r *Recorder) Enqueue() falldue.EnqueueMiddleware {
+	return func(next falldue.EnqueueFunc) falldue.EnqueueFunc {
+		return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
+			start := time.Now()
+			receipts, err := next(ctx, tx, tasks)
+			took, failed, queue := time.Since(start).Seconds(), ErrorType(err), ""
+			for i := range tasks {
+				existed := i < len(receipts) && receipts[i].Existed
+				own := QueueOf(&tasks[i])
+				if i == 0 {
+					queue = own
+				} else if queue != own {
+					queue = "" // tasks of several queues
+				}
+				r.record(ctx, enqueuedTotal, 1, own, tasks[i].Kind(), strconv.FormatBool(existed), failed)
+			}
+			r.record(ctx, statementSeconds, took, "enqueue", queue, failed)
+			return receipts, err
+		}
+	}
+}
