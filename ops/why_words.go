@@ -87,6 +87,8 @@ func (c WhyState) Describe(t falldue.TaskInfo) string {
 	switch {
 	case c.State == falldue.StateDead && t.LastError != "":
 		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" lets it run again"
+	case c.State == falldue.StateCancelled && t.LastError != "":
+		return text + "; the reason or last error: " + t.LastError + "; \"falldue retry\" lets it run again"
 	case c.State != falldue.StateDone:
 		return text + "; \"falldue retry\" lets it run again"
 	}

@@ -146,6 +146,11 @@ var flowCases = []conformanceCase{
 		for i, want := range []falldue.State{falldue.StateDead, falldue.StateBlocked, falldue.StateCancelled, falldue.StateCancelled, falldue.StateDone, falldue.StateDone} {
 			waitForState(t, q, ids[i], want)
 		}
+		for i, want := range map[int]string{2: "cancelled: a task before it is dead", 3: "cancelled: a task before it was cancelled"} {
+			if info := readTask(t, q, ids[i]); info.LastError != want {
+				t.Errorf("the reason of task %d is %q, want %q", i, info.LastError, want)
+			}
+		}
 		if c, err := flow.CountsOf(t.Context(), q, ids[1]); err != nil || c != (flow.Counts{Dead: 1}) {
 			t.Errorf("the counts are %+v (error %v), want one dead", c, err)
 		}
@@ -170,6 +175,9 @@ var flowCases = []conformanceCase{
 		}
 		startWorker(t, q)
 		waitForState(t, q, ids[1], falldue.StateCancelled)
+		if info := readTask(t, q, ids[1]); info.LastError != "cancelled: a task before it was deleted" {
+			t.Errorf("the reason is %q", info.LastError)
+		}
 		waitForState(t, q, ids[2], falldue.StateDone)
 	}},
 	{"a blocked task can be cancelled and deleted", func(t *testing.T, f *fixture) {

@@ -267,9 +267,10 @@ func OpenWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).endWaiting(size, "state = 'open', updated_at = {greatest t.updated_at, {now}}")
 }
 
-// CancelWaiters cancels tasks of a batch that are blocked. The batch has [IDColumns].
+// CancelWaiters cancels tasks of a batch that are blocked, with a reason as their error. The batch has
+// [IDColumns]. Parameters: reason.
 func CancelWaiters(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).endWaiting(size, "state = 'cancelled', updated_at = {now}")
+	return newBuilder(s, tables).endWaiting(size, "state = 'cancelled', updated_at = {now}, last_error = {text :reason}")
 }
 
 func (b *builder) endWaiting(size int, set string) Stmt {

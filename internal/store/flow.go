@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -265,26 +266,46 @@ func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) ([]int64, 
 			if err != nil {
 				return err
 			}
-			batch = nil
+			batches := map[string][]int64{} // by the reason of a cancel
 			for _, w := range waiters {
 				if fateOf(w) == to {
-					batch = append(batch, w.ID)
+					batches[cancelReason(w)] = append(batches[cancelReason(w)], w.ID)
 				}
 			}
-			ended = append(ended, batch...)
-			return s.endWaiting(ctx, x, batch, to)
+			for _, reason := range slices.Sorted(maps.Keys(batches)) {
+				ended = append(ended, batches[reason]...)
+				if err := s.endWaiting(ctx, x, batches[reason], to, reason); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		return ended, err
 	})
 }
 
-func (s *Store) endWaiting(ctx context.Context, x runner, ids []int64, to Fate) (err error) {
+// cancelReason explains why a waiter is cancelled.
+func cancelReason(w waiterState) string {
+	switch {
+	case statements.OnDeath(w.OnDeath) == statements.DeathFirst:
+		return "cancelled: none of the tasks before it died"
+	case w.Deleted != 0:
+		return "cancelled: a task before it was deleted"
+	case w.Dead != 0:
+		return "cancelled: a task before it is dead"
+	case w.Cancelled != 0:
+		return "cancelled: a task before it was cancelled"
+	}
+	return ""
+}
+
+func (s *Store) endWaiting(ctx context.Context, x runner, ids []int64, to Fate, reason string) (err error) {
 	return inBatches(s, ids, func(batch []int64) error {
 		switch to {
 		case Opens:
 			_, err = x.exec(ctx, s.batch("open waiters", len(batch), statements.OpenWaiters), nil, idRows(batch))
 		case IsCancelled:
-			if _, err = x.exec(ctx, s.batch("cancel waiters", len(batch), statements.CancelWaiters), nil, idRows(batch)); err == nil {
+			if _, err = x.exec(ctx, s.batch("cancel waiters", len(batch), statements.CancelWaiters), statements.Values{"reason": reason}, idRows(batch)); err == nil {
 				_, err = s.markEdges(ctx, x, batch, statements.OutcomeCancelled)
 			}
 		}
