@@ -31,6 +31,7 @@ type historyBook struct {
 	measures int
 	due      time.Duration
 	runs     int // handlers that run
+	log      strings.Builder
 }
 
 var errAway, errLocked = errors.New("away"), errors.New("locked")
@@ -92,27 +93,38 @@ func (b *historyBook) Running() map[string]int {
 
 // done returns how many done tasks were written.
 func (b *historyBook) done() (n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, s := range b.sums {
 		n += s.Done
 	}
 	return n
 }
 
-// withHistorian calls f with a historian that works, and the log of its worker.
-func withHistorian(t *testing.T, f func(b *historyBook, tally *Tally, log *strings.Builder, stop func())) {
+// Write adds to the log.
+func (b *historyBook) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(text)
+}
+
+// withHistorian calls f with a historian that works. f holds the book's lock, but for its waits.
+func withHistorian(t *testing.T, f func(b *historyBook, tally *Tally, stop func())) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
 		b, tally := &historyBook{}, new(Tally)
-		h := NewHistorian(tally, b, b, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		h := NewHistorian(tally, b, b, nil, slog.New(slog.NewTextHandler(b, nil)))
 		h.table = b
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); h.Work(ctx) }()
-		stop := func() { cancel(); <-ended }
+		stop := func() {
+			b.mu.Unlock()
+			defer b.mu.Lock()
+			cancel()
+			<-ended
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		defer stop()
-		f(b, tally, &log, stop)
+		f(b, tally, stop)
 	})
 }
 
@@ -123,7 +135,9 @@ func (t *Tally) ends() {
 	t.of("default", "k").Done++
 }
 
-func wait(d time.Duration) {
+func (b *historyBook) wait(d time.Duration) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -131,22 +145,22 @@ func wait(d time.Duration) {
 // TestHistoryIsWrittenOnceAMinute: the sums of each minute of the database's clock, and nothing of a minute without runs.
 func TestHistoryIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
-	withHistorian(t, func(b *historyBook, tally *Tally, _ *strings.Builder, stop func()) {
-		wait(time.Hour)
+	withHistorian(t, func(b *historyBook, tally *Tally, stop func()) {
+		b.wait(time.Hour)
 		if len(b.sums)+b.taken+b.asked+b.measures != 0 {
 			t.Fatalf("an idle worker writes %d sums, measures %d times and asks for the time %d times", len(b.sums), b.taken, b.asked)
 		}
 		tally.ends()
-		wait(2 * time.Minute) // from here on the worker knows the database's clock
+		b.wait(2 * time.Minute) // from here on the worker knows the database's clock
 		b.others = true
 		b.sums, b.at = nil, nil
 		var want []time.Time
 		for range 100 {
 			tally.ends()
 			want = append(want, time.Now().Add(-behind).Truncate(time.Minute))
-			wait(time.Minute)
+			b.wait(time.Minute)
 		}
-		wait(time.Minute)
+		b.wait(time.Minute)
 		if len(b.sums) != 100 || b.asked > 3 {
 			t.Fatalf("%d sums were written in 100 minutes, and the time was asked for %d times", len(b.sums), b.asked)
 		}
@@ -167,31 +181,31 @@ func TestHistoryIsWrittenOnceAMinute(t *testing.T) {
 // they were added. A table that cannot be written is logged once.
 func TestHistoryCountsNothingTwice(t *testing.T) {
 	t.Parallel()
-	withHistorian(t, func(b *historyBook, tally *Tally, log *strings.Builder, _ func()) {
+	withHistorian(t, func(b *historyBook, tally *Tally, _ func()) {
 		b.others = true
 		b.failures = []error{errLocked, errLocked}
 		tally.ends()
-		wait(2 * time.Minute)
-		if n := b.done(); n != 1 || log.Len() > 0 {
-			t.Errorf("after contention %d runs were written, want 1; the log is %s", n, log)
+		b.wait(2 * time.Minute)
+		if n := b.done(); n != 1 || b.log.Len() > 0 {
+			t.Errorf("after contention %d runs were written, want 1; the log is %s", n, &b.log)
 		}
 		b.failures = []error{errAway}
 		tally.ends()
-		wait(2 * time.Minute)
+		b.wait(2 * time.Minute)
 		if n := b.done(); n != 1 {
 			t.Errorf("%d runs were written, want 1: the second may have been written when the connection was lost", n)
 		}
 		tally.ends()
-		wait(2 * time.Minute)
+		b.wait(2 * time.Minute)
 		for i := range 30 { // with idle minutes between
 			if i%2 == 0 {
 				b.failures = []error{errors.New("permission denied")}
 				tally.ends()
 			}
-			wait(time.Minute)
+			b.wait(time.Minute)
 		}
-		if n := strings.Count(log.String(), "cannot write the history"); n != 2 {
-			t.Errorf("the log has %d lines about the history, want 1 for each of the two reasons: %s", n, log)
+		if n := strings.Count(b.log.String(), "cannot write the history"); n != 2 {
+			t.Errorf("the log has %d lines about the history, want 1 for each of the two reasons: %s", n, &b.log)
 		}
 	})
 }
@@ -199,9 +213,9 @@ func TestHistoryCountsNothingTwice(t *testing.T) {
 // TestOneWorkerMeasures: while it runs tasks, or they are due, and not when it is idle.
 func TestOneWorkerMeasures(t *testing.T) {
 	t.Parallel()
-	withHistorian(t, func(b *historyBook, tally *Tally, _ *strings.Builder, _ func()) {
+	withHistorian(t, func(b *historyBook, tally *Tally, _ func()) {
 		tally.ends()
-		wait(2 * time.Hour)
+		b.wait(2 * time.Hour)
 		if b.measures < 10 || b.measures > 12 {
 			t.Errorf("after a run a worker measures %d times, want 11: it sleeps then", b.measures)
 		}
@@ -217,7 +231,7 @@ func TestOneWorkerMeasures(t *testing.T) {
 		more := func(what string, least, most int) {
 			t.Helper()
 			before := b.measures
-			wait(time.Hour)
+			b.wait(time.Hour)
 			if n := b.measures - before; n < least || n > most {
 				t.Errorf("%s it measures %d times an hour, want %d to %d", what, n, least, most)
 			}
