@@ -10,7 +10,7 @@
 //
 //	due  :=  updated_at + f(attempts) <= now
 //
-// No "next run" is stored. A changed policy therefore applies at once to every
+// No "next run" is stored. A changed policy therefore applies immediately to every
 // waiting task, without writing a row.
 //
 // # Use

@@ -57,7 +57,7 @@ func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
 }
 
 // ResultOf returns the result of a task, which its handler has set with [Task.SetResult].
-// Its error wraps [ErrNotFound] if there is no such task, also if it has been deleted
+// Its error wraps [ErrNotFound] if there is no such task, even if it has been deleted
 // since it was done, and [ErrNoResult] if the task has no result, or none yet. A result
 // that is no T gives another error.
 func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err error) {

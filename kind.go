@@ -15,7 +15,7 @@ type Kind[A any] struct{ *kind }
 // KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
 	// Policy is the retry policy: when a failed task is retried, and when it is dead.
-	// Each worker uses the policy of its own build. A change therefore applies to waiting
+	// Each worker uses the per-task policy build. A change therefore applies to waiting
 	// tasks as soon as the new workers run, without writing a row. Package ops changes the
 	// policy of running workers. Defaults to Config.DefaultPolicy of the worker.
 	Policy backoff.Policy

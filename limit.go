@@ -65,7 +65,7 @@ type ConcurrencyLimit struct{ limit }
 
 // AtMost limits how many tasks run at a time, 1 to 1,000. A task counts from its claim until
 // it is settled, or until its lease ends if its worker dies. A task that waits for a retry
-// does not count, and neither does a handler that goes on after its context has ended
+// does not count, and neither does a handler that continues after its context has ended
 // because the lease was lost.
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
@@ -109,7 +109,7 @@ type OrderLimit struct{ limit }
 // fall due at the same time are in the order of their enqueues, if each transaction has
 // committed before the next enqueue begins, and within a call in the order of its arguments.
 //
-// The tasks of a key in each queue, of each priority and with each policy of their own have
+// The tasks of a key in each queue, of each priority and with each per-task policy have
 // an order apart: tasks of a key in two queues run one at a time, but in no order between the
 // queues. Tasks without a key have no order. Only kinds have an order, and queues have none.
 func InOrder() OrderLimit {
@@ -118,7 +118,7 @@ func InOrder() OrderLimit {
 
 // HaltOnDeath returns an order in which nothing runs after a task that is dead, until the
 // task is retried ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead
-// task cannot be cancelled. The sequence also goes on, without a warning, when DeadRetention
+// task cannot be cancelled. The sequence also continues, without a warning, when DeadRetention
 // ([Config], [KindConfig]) has expired and a worker deletes the dead task: keep dead tasks
 // [Forever], which is the default, or for longer than you need to look at them.
 func (l OrderLimit) HaltOnDeath() OrderLimit {

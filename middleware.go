@@ -208,7 +208,7 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 //
 // It may change the options of tasks, and add metadata. The tasks of a flow keep their number and
 // order, or the call fails with [ErrInvalid]. It calls next with its ctx or one derived
-// from it, and with tx. If it returns an error in place of that, the call fails, and nothing
+// from it, and with tx. If it returns an error instead of that, the call fails, and nothing
 // is stored. It returns a receipt for each task that it was given. After next has returned
 // nil without a tx, the tasks are stored, whatever it returns.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc

@@ -44,7 +44,7 @@ type Unique struct {
 	OnConflict Conflict
 }
 
-// UniqueBy is what tasks with equal unique keys have in common, beside their kind.
+// UniqueBy is what tasks with equal unique keys have in common, alongside their kind.
 // [ByArgs], [ByFields], [ByKind] and [ByKey] make one.
 type UniqueBy struct {
 	form   uniqueForm
@@ -133,7 +133,7 @@ func (e *ExistsError) Error() string {
 // Unwrap returns [ErrExists].
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// existsError returns err with an error of this package in place of one of the store about
+// existsError returns err with an error of this package instead of one of the store about
 // unique keys.
 func existsError(err error) error {
 	if e, ok := errors.AsType[*store.ExistsError](err); ok {

@@ -17,7 +17,7 @@ const (
 	previewMost = 10_000
 	// typedFrom is the number of tasks from which the user types it.
 	typedFrom = 1000
-	// jobsAtOnce is how many changes of many tasks run at once, and jobsKept how many the page
+	// jobsAtOnce is how many changes of many tasks run concurrently, and jobsKept how many the page
 	// remembers.
 	jobsAtOnce = 2
 	jobsKept   = 50

@@ -40,14 +40,14 @@ type Options struct {
 	// Policies are the policies of kinds that neither the queue nor a live worker handles, by
 	// kind, as for [ops.Ops.WithPolicies].
 	Policies map[string]backoff.Policy
-	// Title names the system in the heading. Badge is a word on a red ground beside it, such as
+	// Title names the system in the heading. Badge is a word on a red ground alongside it, such as
 	// "production". Default to "falldue" and "".
 	Title, Badge string
 	// Refresh is the time between two refreshes of a page: 1 second to 1 hour. Defaults to 5
 	// seconds.
 	Refresh time.Duration
 	// TrustedOrigins are origins such as https://ops.example from which changes are accepted
-	// beside the page's own. Set the public one behind a proxy that changes the Host header and is
+	// alongside the page's own. Set the public one behind a proxy that changes the Host header and is
 	// reached by plain HTTP.
 	TrustedOrigins []string
 	// FrameAncestors are the origins whose pages may frame these. Defaults to none.

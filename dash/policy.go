@@ -109,7 +109,7 @@ type policyView struct {
 // preset is an override to begin with.
 type preset struct{ Text, URL string }
 
-// previewView shows a policy beside the one that is in effect.
+// previewView shows a policy alongside the one that is in effect.
 type previewView struct {
 	Text   string // canonical
 	Chart  template.HTML

@@ -13,7 +13,7 @@ const (
 	// readShare limits the time in which the database works for a value that all viewers see to a
 	// part of all time.
 	readShare = 20
-	// readsAtOnce is how many reads of a handler run at once.
+	// readsAtOnce is how many reads of a handler run concurrently.
 	readsAtOnce = 4
 	// mostKept is how many values of one sort are kept, such as lists of tasks by their filters.
 	mostKept = 64
@@ -82,7 +82,7 @@ func (c *cached[T]) get(ctx context.Context) reading[T] {
 		v.Err = ctx.Err()
 		return v
 	}
-	// Others wait for the value, so that the read goes on without the viewer who began it.
+	// Others wait for the value, so that the read continues without the viewer who began it.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limit)
 	defer cancel()
 	start := time.Now()

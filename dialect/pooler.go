@@ -130,7 +130,7 @@ func compareSessions(ctx context.Context, pool connections) (shared bool, err er
 }
 
 // exchanges is how often a check frees both sessions and looks which it gets next. With
-// two of them, one check in hundreds missed a pooler beside busy clients.
+// two of them, one check in hundreds missed a pooler alongside busy clients.
 const exchanges = 6
 
 // holder is a connection that holds a session by a transaction.

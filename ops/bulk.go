@@ -51,10 +51,10 @@ type BulkReport struct {
 	// without a Match.
 	Undecodable int64
 	// After is the id up to which all tasks have been looked at. With it as
-	// BulkOptions.After another call goes on there.
+	// BulkOptions.After another call continues there.
 	After int64
 	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
-	// that goes on. It is zero in a dry run, and without a rate.
+	// that continues. It is zero in a dry run, and without a rate.
 	DueFrom time.Time
 	// Complete reports whether there is nothing left to look at.
 	Complete bool
@@ -238,7 +238,7 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 }
 
 // change changes the tasks of a page, in batches: those that the database refuses are
-// found by smaller ones. Its error says that the database is away.
+// found by smaller ones. Its error says that the database is unavailable.
 func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 	ids := make([]int64, 0, len(tasks))
 	for _, t := range tasks {

@@ -61,7 +61,7 @@ func (o *Ops) checkClock(ctx context.Context) ([]Finding, error) {
 // maxCheckedAtOnce is the greatest number of formulas that one statement checks.
 const maxCheckedAtOnce = 50
 
-// checkPolicies parses the policies of tasks' own, and compares the delays of all policies
+// checkPolicies parses the per-task policies, and compares the delays of all policies
 // that are known in Go and on the server.
 func (o *Ops) checkPolicies(ctx context.Context) ([]Finding, error) {
 	var findings []Finding

@@ -13,9 +13,9 @@ import (
 type Diff struct {
 	Kind string
 	// Tasks is the number of tasks of the kind that wait and follow its policy. Own is how
-	// many more have a policy of their own, which they keep; nothing else counts these.
+	// many more have a per-task policy, which they keep; nothing else counts these.
 	Tasks, Own int64
-	// AtOnce is how many wait under what holds now and would be due at once under the new
+	// AtOnce is how many wait under what holds now and would be due immediately under the new
 	// policy. Sooner and Later are how many others would be due earlier or later.
 	AtOnce, Sooner, Later int64
 	// Exhausted is how many have no attempt left under the new policy and one under the old

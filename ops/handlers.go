@@ -9,7 +9,7 @@ import (
 type QueueHandlers struct {
 	Queue string
 	// Running is how many handlers ran when their workers were last seen, and Concurrency how
-	// many may run at once. Workers has the same of each worker.
+	// many may run concurrently. Workers has the same of each worker.
 	Running, Concurrency int
 	Workers              []WorkerHandlers
 }

@@ -18,12 +18,12 @@ import (
 type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
-	// is that of the subject. Own is how many have a policy of their own, which they keep.
+	// is that of the subject. Own is how many have a per-task policy, which they keep.
 	// Of an override with steps, AtOnce and Exhausted are those of the step with the most,
 	// and Sooner and Later those of the first. After has all steps, and the end.
 	Diff
 	// Unknown is how many others that have failed follow the override: their policy is not
-	// known. It may make any of them due at once. UnknownExhausted is how many of them
+	// known. It may make any of them due immediately. UnknownExhausted is how many of them
 	// would have no attempt left.
 	Unknown, UnknownExhausted int64
 	// Kept is how many others of the subject go on to follow an override that is more
@@ -36,7 +36,7 @@ type Effect struct {
 	AtEnd int64
 }
 
-// Drastic reports whether an override makes more than a number of tasks due at once or dead,
+// Drastic reports whether an override makes more than a number of tasks due immediately or dead,
 // or may do so, since their policies are not known.
 func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
@@ -44,7 +44,7 @@ func (e Effect) Drastic(most int64) bool {
 
 // Impact returns what an override would do to the tasks that wait now, compared with the
 // policies and overrides that hold now, with loads up to a horizon as for
-// [Profile.Forecast]. A more specific override goes on to hold for its tasks. For a subject
+// [Profile.Forecast]. A more specific override continues to hold for its tasks. For a subject
 // with a key take the profile of that key. The error is that of an invalid horizon, or of an
 // override that cannot be made of the policies that are known.
 func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {

@@ -22,7 +22,7 @@ type Benchmark struct {
 	Schema string
 	// Tasks is the number of tasks to store and to run, up to [MaxMeasured] (default 20,000).
 	Tasks int
-	// Handlers is the number of handlers that run at once (default 100).
+	// Handlers is the number of handlers that run concurrently (default 100).
 	Handlers int
 	// Starts is the number of tasks whose start is timed, up to [MaxMeasured] (default 200).
 	Starts int

@@ -82,7 +82,7 @@ func (p Pulse) Running() (n int) {
 	return n
 }
 
-// Concurrency returns how many handlers may run at once.
+// Concurrency returns how many handlers may run concurrently.
 func (p Pulse) Concurrency() (n int) {
 	for _, w := range p.Workers {
 		n += w.Concurrency()

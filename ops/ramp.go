@@ -39,7 +39,7 @@ const (
 // Ramp proposes steps from what holds for a kind now, such as a hold, to another policy, so
 // that at most perMinute of the tasks that wait now fall due in a minute, as far as they do
 // not without it either. Tasks that are due already do not count. Those for which a more
-// specific override goes on to hold are not in it. The first step is at 0, and replaces the
+// specific override continues to hold are not in it. The first step is at 0, and replaces the
 // override of the kind that is set now.
 //
 // Where different policies hold in several queues, the steps begin with that of most tasks.

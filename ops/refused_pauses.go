@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// RefusedPause is a pause that workers cannot obey, since a newer release has set it for a subject
+// RefusedPause is a pause that workers cannot apply, since a newer release has set it for a subject
 // that they do not know.
 type RefusedPause struct {
 	// Subject is what is paused, as it is stored.
@@ -18,7 +18,7 @@ type RefusedPause struct {
 	Workers []string
 }
 
-// RefusedPauses returns the pauses that live workers cannot obey, with the workers of each, sorted
+// RefusedPauses returns the pauses that live workers cannot apply, with the workers of each, sorted
 // by their subjects.
 func RefusedPauses(workers []Worker) (list []RefusedPause) {
 	for _, w := range workers {
@@ -39,7 +39,7 @@ func RefusedPauses(workers []Worker) (list []RefusedPause) {
 	return list
 }
 
-// String says in words which workers cannot obey the pause, and why.
+// String says in words which workers cannot apply the pause, and why.
 func (p RefusedPause) String() string {
 	return fmt.Sprintf("%s cannot obey the pause of %s, and the tasks go on there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
 }

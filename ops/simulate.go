@@ -19,7 +19,7 @@ type Scenario struct {
 	// Handler is how long an attempt takes that succeeds, and Failure how long one that
 	// fails: up to 30 days. Failure defaults to Handler if it is 0.
 	Handler, Failure time.Duration
-	// Workers is the number of handlers that may run at once: 1 to 1,000,000.
+	// Workers is the number of handlers that may run concurrently: 1 to 1,000,000.
 	Workers int
 	// Backlog is what waits at the beginning, or nil; [Profile.Backlog] makes it.
 	Backlog *Backlog

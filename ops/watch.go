@@ -29,7 +29,7 @@ const (
 	Dead      What = "dead"
 	Done      What = "done"
 	Cancelled What = "cancelled"
-	// Gone: it is not there any more. It was done, or somebody has deleted it.
+	// Gone: it is not there any more. It was done, or a person has deleted it.
 	Gone What = "gone"
 )
 

@@ -85,7 +85,7 @@ const whyTries = 3
 
 // Why returns the conditions of a claim of a task, with their numbers. It reads them one
 // after the other, so that those of a busy queue are of moments that lie close together.
-// To find out whether somebody has locked the task's row, it locks the row for a moment if
+// To find out whether another transaction has locked the task's row, it locks the row for a moment if
 // it may. The error wraps [falldue.ErrNotFound] if there is no such task.
 func (o *Ops) Why(ctx context.Context, id int64) (Why, error) {
 	for try := 1; ; try++ {

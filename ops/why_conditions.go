@@ -30,7 +30,7 @@ type WhyClaim struct {
 	Worker string
 	// Started is when that run began, and Until when its lease ends or has ended.
 	Started, Until time.Time
-	// Lost reports whether the lease is over: the worker has died, or cannot reach the
+	// Lost reports whether the lease has ended: the worker has died, or cannot reach the
 	// database.
 	Lost bool
 	// Live reports whether the worker has announced itself within the last minute.
@@ -95,7 +95,7 @@ type DueRule struct {
 	// Workers are the ids of the workers that have the policy. There is none if it is the
 	// task's own, or from [Config], unless other workers have Refused what is set.
 	Workers []string
-	// Refused is why these workers cannot obey the override that is set, or "".
+	// Refused is why these workers cannot apply the override that is set, or "".
 	Refused string
 }
 
@@ -158,7 +158,7 @@ type WhySequence struct {
 	own        bool
 }
 
-// WhyLock is whether somebody has locked the task's row, such as a transaction that has
+// WhyLock is whether another transaction has locked the task's row, such as a transaction that has
 // changed it. It holds unless that is so. SQLite, which locks no rows, has no such condition.
 type WhyLock struct {
 	Locked bool

@@ -10,7 +10,7 @@ import (
 )
 
 // whyDue returns when a task falls due, and the limit of its attempts. If the task has a
-// policy of its own, it returns that, too.
+// per-task policy, it returns that, too.
 func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (due WhyDue, most int, own *WhyPolicy, err error) {
 	due = WhyDue{
 		Anchor: t.UpdatedAt, Attempts: t.Attempts, Now: t.Now,
@@ -76,7 +76,7 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 	return due, most, own, nil
 }
 
-// obeyedBy returns which workers obey the override that holds for a task whose own policy is p,
+// obeyedBy returns which workers apply the override that holds for a task whose own policy is p,
 // and which ones refuse it. They are those of holders, or if it is nil those that handle the
 // task; if none of these refuses, it returns holders.
 func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker, holders []string) (obeying []string, refusing []RefusedOverride) {

@@ -42,15 +42,15 @@ type Worker struct {
 	Longest []RunningTask
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
-	// Refused are the overrides of policies that the worker cannot obey, and Unread is why it
+	// Refused are the overrides of policies that the worker cannot apply, and Unread is why it
 	// cannot read what people ask of all workers: pauses, overrides of policies and cancels. It
 	// is "" if it can. What it knew before holds on there.
 	Refused []RefusedOverride
 	Unread  string
-	// UnreadPolicies has the keys of up to 20 policies of tasks' own that the worker cannot
+	// UnreadPolicies has the keys of up to 20 per-task policies that the worker cannot
 	// read, and why. It leaves their tasks alone.
 	UnreadPolicies map[string]string
-	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot obey, since a newer
+	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot apply, since a newer
 	// release has set them, and why. It runs their tasks.
 	RefusedPauses map[string]string
 	// Overtime has the kinds of handlers that have not returned 10 seconds after their timeout or
@@ -63,7 +63,7 @@ type Worker struct {
 	Unreadable error
 }
 
-// RefusedOverride is an override of policies that workers cannot obey, see
+// RefusedOverride is an override of policies that workers cannot apply, see
 // [Ops.SetPolicy].
 type RefusedOverride struct {
 	// Subject is what the override is set for, such as kind:charge.
@@ -105,10 +105,10 @@ type Runs struct{ Done, Failed int64 }
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
-	// Concurrency is how many handlers may run at once, and Running how many of them ran when
+	// Concurrency is how many handlers may run concurrently, and Running how many of them ran when
 	// the worker was last seen.
 	Concurrency, Running int
-	// Limits are those that the worker obeys in the queue, such as AtMost(20).
+	// Limits are those that the worker applies in the queue, such as AtMost(20).
 	Limits []string
 	limits []store.Limit
 }
@@ -118,7 +118,7 @@ type WorkerKind struct {
 	// Policy is the text of the policy that the worker was built with, which backoff.Parse
 	// reads.
 	Policy string
-	// Limits are those that the worker obeys for tasks of the kind, such as AtMost(20).
+	// Limits are those that the worker applies for tasks of the kind, such as AtMost(20).
 	Limits []string
 	limits []store.Limit
 }
@@ -127,7 +127,7 @@ type WorkerKind struct {
 // died, or cannot reach the database.
 func (w Worker) Live() bool { return w.Now.Sub(w.Seen) < store.WorkerLife }
 
-// Concurrency returns how many handlers of the worker may run at once, in all its queues.
+// Concurrency returns how many handlers of the worker may run concurrently, in all its queues.
 func (w Worker) Concurrency() (n int) {
 	for _, q := range w.Queues {
 		n += q.Concurrency
@@ -268,7 +268,7 @@ func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	return kinds
 }
 
-// RefusedOverrides returns the overrides of policies that live workers cannot obey, with the
+// RefusedOverrides returns the overrides of policies that live workers cannot apply, with the
 // workers of each, sorted by their subjects.
 func RefusedOverrides(workers []Worker) (list []RefusedOverride) {
 	for _, w := range workers {
@@ -297,7 +297,7 @@ func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
 	return list
 }
 
-// String says in words which workers cannot obey the override, and why.
+// String says in words which workers cannot apply the override, and why.
 func (r RefusedOverride) String() string {
 	instead := "what has held before holds"
 	if r.Holds != "" {

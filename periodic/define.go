@@ -73,7 +73,7 @@ func (s *Scheduler) defineAll(ctx context.Context, list []store.Schedule) (done 
 	return done, nil
 }
 
-// replace stores the definition of this process in place of another one, and reports false if
+// replace stores the definition of this process instead of another one, and reports false if
 // another process was faster. If it ticks at other times, it does so after from.
 func (s *Scheduler) replace(ctx context.Context, was store.Schedule, from time.Time, why string) (bool, error) {
 	d := s.defined[was.Name].Definition
@@ -107,7 +107,7 @@ func (s *Scheduler) now(ctx context.Context, list []store.Schedule) (int64, erro
 }
 
 // restore stores a schedule again that a failover has lost, or to which it has brought back an
-// earlier definition. It goes on with the tick that this process has seen last.
+// earlier definition. It continues with the tick that this process has seen last.
 func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) {
 	s.mu.Lock()
 	was, known := s.seen[is.Name]

@@ -28,7 +28,7 @@ type Schedule struct {
 	// limit of attempts. Kind.Params makes it. It may not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
-	// TaskAt returns the task of a tick, in place of Task: its arguments may depend on when
+	// TaskAt returns the task of a tick, instead of Task: its arguments may depend on when
 	// the tick is, in Zone. The process that enqueues the task calls it, once or more. New
 	// calls it too, to check the task of the next tick.
 	TaskAt func(tick time.Time) falldue.EnqueueParams

@@ -103,7 +103,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunWorker is Run beside the worker of the queue, [falldue.Queue.Run]. It returns when both
+// RunWorker is Run alongside the worker of the queue, [falldue.Queue.Run]. It returns when both
 // have ended, and each ends when the other one returns an error.
 func (s *Scheduler) RunWorker(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

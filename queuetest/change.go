@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// obeyTimeout is how long workers may take until they obey a change. A slow machine may
+// obeyTimeout is how long workers may take until they apply a change. A slow machine may
 // take longer than the two seconds that are promised.
 const obeyTimeout = 20 * time.Second
 

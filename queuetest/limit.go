@@ -15,7 +15,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// gauge counts what runs at once.
+// gauge counts what runs concurrently.
 type gauge struct{ now, most atomic.Int64 }
 
 func (g *gauge) enter() {
@@ -28,7 +28,7 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.now.Add(-1) }
 
-// limitedRuns has handlers that count what runs at once by the tasks' arguments, send those to
+// limitedRuns has handlers that count what runs concurrently by the tasks' arguments, send those to
 // started, and go on until they receive from release or the worker stops.
 type limitedRuns struct {
 	started chan string

@@ -104,7 +104,7 @@ type parser struct {
 
 func (p *parser) next() { p.tok = p.lexer.next() }
 
-// failExpected records an error that says what was expected in place of the
+// failExpected records an error that says what was expected instead of the
 // current token.
 func (p *parser) failExpected(what string) {
 	p.fail(p.tok.pos, fmt.Sprintf("found %s, expected %s", p.tok, what))

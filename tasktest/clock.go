@@ -22,7 +22,7 @@ type Clock struct {
 // pool on the same database, calls NewClock too, and shares the clock.
 //
 // The clock is a table, falldue_test_clock, which stays in the database: the next test
-// on that database goes on at the time at which this one stopped. NewClock is for
+// on that database continues at the time at which this one stopped. NewClock is for
 // databases of tests. Tasks that a queue without the clock enqueued there, or a queue
 // before it, keep their times.
 //
@@ -65,7 +65,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // next, and runs each task when it falls due, as [Drain] does. It returns the tasks that
 // ran, in that order. A day of retries takes about as long as its runs do. Tasks fall due
 // on the way if q would run them: in the queues of its configuration, of kinds that it
-// handles. Where a limit holds a task back, it goes on to when the limit admits it. The
+// handles. Where a limit holds a task back, it continues to when the limit admits it. The
 // schedules that [periodic.New] has made on q enqueue their tasks on the way. Where it stops,
 // and at the end, it also deletes the tasks whose retention is over, and cancels or opens those
 // that run after others, as workers do.

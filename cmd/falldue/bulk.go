@@ -217,7 +217,7 @@ func tasksText(n int64) string {
 	return grouped(n) + " tasks"
 }
 
-// again returns the command that goes on after an interruption, without what says where the
+// again returns the command that continues after an interruption, without what says where the
 // tables are.
 func (b *bulkCommand) again(cmd *cobra.Command, report ops.BulkReport) string {
 	parts := []string{cmd.CommandPath()}

@@ -93,7 +93,7 @@ func printFindings(s screen, findings []ops.Finding) error {
 	return nil
 }
 
-// wrap breaks a text into lines that fit the terminal beside an indentation.
+// wrap breaks a text into lines that fit the terminal alongside an indentation.
 func (s screen) wrap(line string, indent int) []string {
 	if s.width <= indent+20 {
 		return []string{line}

@@ -175,7 +175,7 @@ func (p *place) kindAndPolicy() cobra.CompletionFunc {
 	}
 }
 
-// listPauses prints the pauses that hold, and those that live workers cannot obey. If there are
+// listPauses prints the pauses that hold, and those that live workers cannot apply. If there are
 // any of these, it returns the finding that ends the command with status 4.
 func listPauses(cmd *cobra.Command, o *ops.Ops, asJSON bool) error {
 	list, err := o.Pauses(cmd.Context())

@@ -44,7 +44,7 @@ func (h herds) picture() chart.HerdOf {
 // pictureRetries is the number of retries whose waits the picture of a diff shows.
 const pictureRetries = 25
 
-// saveDiff draws the policy that is in effect for a kind beside others.
+// saveDiff draws the policy that is in effect for a kind alongside others.
 func (d *differ) saveDiff(now backoff.Policy, list []candidate) error {
 	first := list[0]
 	var policies []chart.Policy

@@ -246,7 +246,7 @@ func (r setReport) text() string {
 	return b.String() + releasesText(r.releases)
 }
 
-// ownText says whether tasks with a policy of their own follow.
+// ownText says whether tasks with a per-task policy follow.
 func (r setReport) ownText() string {
 	switch {
 	case r.Policy != "":

@@ -112,7 +112,7 @@ func printInForce(cmd *cobra.Command, list []ops.Override, asJSON bool) error {
 	return printOverrides(cmd, list, asJSON)
 }
 
-// printRefused prints the policies that live workers cannot obey. If there are any, it returns
+// printRefused prints the policies that live workers cannot apply. If there are any, it returns
 // the finding that ends the command with status 4.
 func printRefused(cmd *cobra.Command, refused []ops.RefusedOverride, asJSON bool) (err error) {
 	if len(refused) == 0 {
@@ -129,7 +129,7 @@ func printRefused(cmd *cobra.Command, refused []ops.RefusedOverride, asJSON bool
 	return finding(exitAttention)
 }
 
-// refusedObject returns as JSON what workers cannot obey.
+// refusedObject returns as JSON what workers cannot apply.
 func refusedObject(subject string, workers []string, why string) any {
 	return struct {
 		Refused string   `json:"refused"`
@@ -138,7 +138,7 @@ func refusedObject(subject string, workers []string, why string) any {
 	}{subject, workers, why}
 }
 
-// printRefusals prints in words what workers cannot obey.
+// printRefusals prints in words what workers cannot apply.
 func printRefusals[R fmt.Stringer](cmd *cobra.Command, refused []R) error {
 	var b strings.Builder
 	for _, r := range refused {

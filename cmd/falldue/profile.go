@@ -71,7 +71,7 @@ func expected(ctx context.Context, o *ops.Ops) (tasks int64, takes time.Duration
 	return o.ProfileTime(ctx)
 }
 
-// readingText says how many tasks are read, and about how long that goes on.
+// readingText says how many tasks are read, and about how long that takes.
 func readingText(tasks int64, takes, elapsed time.Duration) string {
 	left := "longer than expected"
 	if takes > elapsed {
@@ -80,7 +80,7 @@ func readingText(tasks int64, takes, elapsed time.Duration) string {
 	return fmt.Sprintf("reading about %s tasks that wait, %s", grouped(tasks), left)
 }
 
-// atTerminal reports whether somebody sees what a command says beside its output.
+// atTerminal reports whether somebody sees what a command says alongside its output.
 func atTerminal(cmd *cobra.Command) bool {
 	file, ok := cmd.ErrOrStderr().(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -71,7 +71,7 @@ func tailCommand() *cobra.Command {
 	return cmd
 }
 
-// leastInterval is the shortest time between two polls of a command that goes on.
+// leastInterval is the shortest time between two polls of a command that continues.
 const leastInterval = 100 * time.Millisecond
 
 func eventObject(e ops.Event) any {

@@ -79,7 +79,7 @@ func (f fleet) attention() bool {
 	return lost || len(f.unhandled)+len(f.refused) > 0
 }
 
-// printJSON prints the workers, kinds with their policies, and those that nobody handles.
+// printJSON prints the workers, kinds with their policies, and those that no worker handles.
 func (f fleet) printJSON(cmd *cobra.Command) error {
 	if err := printEach(cmd, f.workers, workerObject); err != nil {
 		return err

@@ -1,0 +1,170 @@
+package repotest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// avoided are phrases that made readers stop, each with a better one.
+var avoided = []struct{ phrase, better string }{
+	{`(?:that|those) of`, "a noun"},
+	{`at once`, "immediately, or concurrently"},
+	{`(?:some|every)body|nobody`, "the actor, such as another process"},
+	{`(?:of|from|to|in|on|for) whom`, "two sentences"},
+	{`of which`, "two sentences"},
+	{`for want of`, "without"},
+	{`for ever`, "indefinitely"},
+	{`little by little`, "gradually"},
+	{`in place of`, "instead of"},
+	{`besides?`, "alongside, or in addition to"},
+	{`may not`, "must not, cannot or might not"},
+	{`(?:is|are|was|were) over`, "ends or has expired"},
+	{`(?:is|are) to be`, "will be, or must be"},
+	{`also (?:if|by|in|when|for|among)`, "even if, or including"},
+	{`polic(?:y|ies) of (?:its|their|tasks'|his|a task's) own`, "per-task policy"},
+	{`obeys?|obeyed`, "apply"},
+	{`hears? of|heard of|hears nothing`, "is notified of"},
+	{`believes? in`, "rely on"},
+	{`(?:is|are) away`, "is unavailable"},
+	{`goes? on`, "continue"},
+	{`runs? again by itself`, "is retried"},
+	{`allowed (?:is|are)`, "must be"},
+}
+
+var avoidedPhrase = func() *regexp.Regexp {
+	var list []string
+	for _, a := range avoided {
+		list = append(list, a.phrase)
+	}
+	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(list, "|") + `)\b`)
+}()
+
+// unswept are pages that still have such phrases.
+var unswept = []string{"docs/adding-a-dialect.md", "docs/benchmarks.md", "docs/design.md", "docs/engines.md", "docs/guarantees.md", "docs/scaling.md"}
+
+// leftInCode is how many of the phrases the comments and texts of the code still have. Lower it when
+// you remove some.
+const leftInCode = 325
+
+// TestProseAvoidsPhrases: pages have none of the phrases. Comments of public packages, and texts that
+// people see, have no more of them than before.
+func TestProseAvoidsPhrases(t *testing.T) {
+	t.Parallel()
+	texts := prose(t)
+	if len(texts) < 1000 {
+		t.Fatalf("found only %d texts", len(texts))
+	}
+	var code []string
+	for _, where := range slices.Sorted(maps.Keys(texts)) {
+		file, _, _ := strings.Cut(where, ":")
+		for _, found := range avoidedPhrase.FindAllString(texts[where], -1) {
+			line := fmt.Sprintf("%s: %q: write %s", where, found, better(found))
+			switch {
+			case strings.HasSuffix(file, ".go"):
+				code = append(code, line)
+			case !slices.Contains(unswept, file):
+				t.Error(line)
+			}
+		}
+	}
+	if len(code) > leftInCode {
+		t.Errorf("%d phrases in code, and %d before; all are\n%s", len(code), leftInCode, strings.Join(code, "\n"))
+	}
+}
+
+// TestProseIsChecked: each phrase is found in a text with it.
+func TestProseIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"the name is that of the kind", "they run at once", "Nobody has taken it", "tasks of which it is notified", "for want of a permission", "it may not run",
+		"the lease is over", "also if it fails", "a policy of its own", "workers obey the limit", "allowed are 1 to 9", "little by little",
+	} {
+		if found := avoidedPhrase.FindString(bad); found == "" || better(found) == "" {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}
+
+func better(found string) string {
+	for _, a := range avoided {
+		if regexp.MustCompile(`(?i)^(?:` + a.phrase + `)$`).MatchString(found) {
+			return a.better
+		}
+	}
+	return ""
+}
+
+// prose returns the paragraphs of documents, the comments on exported names of public packages, and
+// the strings with words of packages that people see, by their places.
+func prose(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	code := regexp.MustCompile("(?s)```.*?\n *```|(?m:^    \\S.*$)|`[^`\n]*`|\\]\\([^)]*\\)|<!--.*?-->")
+	for _, file := range documents(t) {
+		if file == "CHANGELOG.md" {
+			continue // a history of earlier words
+		}
+		text := code.ReplaceAllStringFunc(readFile(t, file), func(s string) string { return "`" + strings.Repeat("\n", strings.Count(s, "\n")) })
+		line := 1
+		for paragraph := range strings.SplitSeq(text, "\n\n") {
+			texts[fmt.Sprintf("%s:%d", file, line)] = strings.Join(strings.Fields(paragraph), " ")
+			line += strings.Count(paragraph, "\n") + 2
+		}
+	}
+	for _, file := range sourceFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(filepath.ToSlash(file), "internal/") || strings.HasPrefix(file, "faults") || strings.HasPrefix(file, "bench") {
+			continue
+		}
+		collect(t, file, texts)
+	}
+	return texts
+}
+
+// collect adds the comments on exported names and the strings of a file.
+func collect(t *testing.T, name string, texts map[string]string) {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(at token.Pos, text string) {
+		texts[fmt.Sprintf("%s:%d", name, files.Position(at).Line)] += " " + strings.Join(strings.Fields(text), " ")
+	}
+	comment := func(group *ast.CommentGroup) {
+		if group != nil {
+			add(group.Pos(), group.Text())
+		}
+	}
+	comment(file.Doc)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Name.IsExported() {
+				comment(n.Doc)
+			}
+		case *ast.GenDecl:
+			comment(n.Doc)
+		case *ast.TypeSpec:
+			comment(n.Doc)
+		case *ast.Field:
+			if len(n.Names) > 0 && n.Names[0].IsExported() {
+				comment(n.Doc)
+			}
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && strings.Contains(text, " ") {
+				add(n.Pos(), text)
+			}
+		}
+		return true
+	})
+}
