@@ -1,13 +1,11 @@
 package run
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/falldue/falldue/internal/outcome"
-	"github.com/falldue/falldue/internal/store"
 )
 
 // ClaimedRuns has every run of a worker from its claim until it is settled or lost.
@@ -49,20 +47,6 @@ func (h *ClaimedRuns) Sorted() []*Run {
 	list := h.list()
 	slices.SortFunc(list, byTask)
 	return list
-}
-
-// Longest returns the tasks of the runs that were claimed first, up to a number.
-func (h *ClaimedRuns) Longest(most int) []store.RunningTask {
-	list := h.list()
-	slices.SortFunc(list, func(a, b *Run) int {
-		return cmp.Or(cmp.Compare(a.Claim.Now, b.Claim.Now), byTask(a, b))
-	})
-	tasks := make([]store.RunningTask, min(len(list), most))
-	for i := range tasks {
-		r := list[i]
-		tasks[i] = store.RunningTask{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Queue, Attempt: r.Claim.Attempts, Since: r.Claim.Now}
-	}
-	return tasks
 }
 
 // list returns the runs.

@@ -1,9 +1,11 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,8 +51,8 @@ type handlers interface {
 
 // claims has the runs of a worker.
 type claims interface {
-	// Longest returns the tasks of the runs that were claimed first, up to a number.
-	Longest(most int) []store.RunningTask
+	// Sorted returns the runs in the order of their tasks' ids.
+	Sorted() []*run.Run
 }
 
 // announceTable is the table of workers.
@@ -112,7 +114,7 @@ func (a *Announcer) announce(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	all, recent := a.ended.Take()
-	recent.Running, recent.Longest = a.handlers.Running(), a.claims.Longest(announcedRuns)
+	recent.Running, recent.Longest = a.handlers.Running(), longest(a.claims.Sorted())
 	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
 	for _, n := range recent.Running {
 		w.Running += n
@@ -126,4 +128,15 @@ func (a *Announcer) announce(ctx context.Context) error {
 	err := a.table.Announce(ctx, w, recent, a.Info())
 	a.announced = err == nil
 	return err
+}
+
+// longest returns the tasks of the runs that were claimed first, up to announcedRuns.
+func longest(list []*run.Run) []store.RunningTask {
+	slices.SortStableFunc(list, func(a, b *run.Run) int { return cmp.Compare(a.Claim.Now, b.Claim.Now) })
+	tasks := make([]store.RunningTask, min(len(list), announcedRuns))
+	for i := range tasks {
+		r := list[i]
+		tasks[i] = store.RunningTask{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Queue, Attempt: r.Claim.Attempts, Since: r.Claim.Now}
+	}
+	return tasks
 }
