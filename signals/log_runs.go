@@ -37,7 +37,7 @@ func LogRuns(logger *slog.Logger, o LogOptions) falldue.Middleware {
 			err := next(ctx, run)
 			took, outcome := time.Since(start), run.Outcome(err)
 			level := o.level(outcome)
-			if outcome == falldue.OutcomeDone && o.SampleDone < 1 && rand.Float64() >= o.SampleDone || !logger.Enabled(ctx, level) { //nolint:gosec // not a secret
+			if outcome == falldue.OutcomeDone && o.SampleDone < 1 && rand.Float64() >= o.SampleDone || !logger.Enabled(ctx, level) {
 				return err
 			}
 			list := []slog.Attr{

@@ -75,7 +75,7 @@ func TestMetricsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range signals.Metrics() {
-		if line := fmt.Sprintf("| `%s` | `%s` | %s |\n", m.Name, m.OTel, m.Help); !strings.Contains(string(page), line) {
+		if line := fmt.Sprintf("| %#q | %#q | %s |\n", m.Name, m.OTel, m.Help); !strings.Contains(string(page), line) {
 			t.Errorf("docs/observability.md lacks %s", line)
 		}
 	}

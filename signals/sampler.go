@@ -145,14 +145,14 @@ func (s *Sampler) read(ctx context.Context) (list []value, err error) {
 	s.addKinds(add, counts, due, pulse)
 	s.addWorkers(add, pulse)
 	for _, p := range pulse.Pauses[:min(len(pulse.Pauses), maxSubjects)] {
-		add(paused, 1, p.Subject.String())
+		add(paused, 1, p.String())
 	}
 	for _, o := range pulse.Overrides[:min(len(pulse.Overrides), maxSubjects)] {
 		hold := "0"
 		if ops.IsHold(o.Formula) {
 			hold = "1"
 		}
-		add(overrideAge, max(pulse.At.Sub(o.At), 0).Seconds(), o.Subject.String(), hold)
+		add(overrideAge, max(pulse.At.Sub(o.At), 0).Seconds(), o.String(), hold)
 	}
 	for _, schedule := range schedules[:min(len(schedules), maxSchedules)] {
 		late := max(schedule.Now.Sub(schedule.Next), 0)

@@ -46,7 +46,7 @@ func (g *Gauges) Measure(ctx context.Context) ([]store.Gauge, error) {
 		return found[at]
 	}
 	for _, c := range counts {
-		of(c.Queue, c.Kind).Tasks[c.State] += int64(c.Tasks)
+		of(c.Queue, c.Kind).Tasks[c.State] += c.Tasks
 	}
 	queues, err := g.tables.Queues(ctx)
 	if err != nil {

@@ -159,7 +159,7 @@ func (h *Historian) measure(ctx context.Context, back func() time.Duration) erro
 	}
 	short, cancel = retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
-	if err = h.table.PutSample(short, sample); err != nil {
+	if err := h.table.PutSample(short, sample); err != nil {
 		return err
 	}
 	return h.table.AddMinutes(short, sample.Measured(), back())
