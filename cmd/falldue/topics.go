@@ -71,7 +71,7 @@ func overview(cmd *cobra.Command) string {
   export FALLDUE_DSN=postgres://app:secret@db.example/shop
   falldue doctor
 
-`) //nolint:gosec // an example, which is no password
+`)
 	for _, group := range cmd.Groups() {
 		b.WriteString(group.Title + "\n")
 		for _, sub := range cmd.Commands() {
