@@ -19,8 +19,8 @@ function measured(name, svg, view) {
   });
   const paper = svg.querySelector("rect");
   const background = paper ? view.getComputedStyle(paper).fill : view.getComputedStyle(svg.ownerDocument.body).backgroundColor;
-  const titled = texts[0];
-  return { Name: name, Width: frame.width, Height: frame.height, Boxes: boxes, Colors: [background, titled ? view.getComputedStyle(titled).fill : ""], Blocked: blocked };
+  const inked = texts.find((text) => text.classList.contains("chart-fink"));
+  return { Name: name, Width: frame.width, Height: frame.height, Boxes: boxes, Colors: [background, inked ? view.getComputedStyle(inked).fill : ""], Blocked: blocked };
 }
 
 async function inFrame(look, fonts) {
