@@ -377,7 +377,7 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := run(t.Context(), dsn, "close"); err == nil || !strings.Contains(err.Error(), "migrate, serve and work") {
+	if err := run(t.Context(), dsn, "close"); err == nil || !strings.Contains(err.Error(), "migrate, serve or work") {
 		t.Errorf("an unknown command: error %v", err)
 	}
 	db, err := open(dsn)
