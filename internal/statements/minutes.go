@@ -98,9 +98,8 @@ func AddMinutes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	columns := MinuteColumns.columns()
 	source := b.withBatch(columns, size)
 	b.set("then", "{micros {shift {now}, -({int :back})}}")
-	begin := func(span string) string { // whole spans since 1970
-		return b.expand("{moment {then} - {then} % (" + span + " * 1000000)}")
-	}
+	// Whole spans since 1970. MariaDB's Oracle mode has no operator %.
+	begin := func(span string) string { return b.expand("{moment {then} - mod({then}, " + span + " * 1000000)}") }
 	old, stored := "t.", func(column string) string { return "excluded." + column }
 	b.set("or add", " on conflict (span, at, queue, kind) do update\n\tset {sets}")
 	b.set("alias", " as t")
