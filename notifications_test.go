@@ -13,7 +13,7 @@ type notifyFunc func(ctx context.Context, text string) error
 
 func (f notifyFunc) Notify(ctx context.Context, text string) error { return f(ctx, text) }
 
-// TestEnqueuesAndWakeNotify: without any setting, notices follow an enqueue at once, and a
+// TestEnqueuesAndWakeNotify: without any setting, notices follow an enqueue immediately, and a
 // task of a transaction when Wake is called.
 func TestEnqueuesAndWakeNotify(t *testing.T) {
 	t.Parallel()

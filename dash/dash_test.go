@@ -319,7 +319,7 @@ func TestEachRouteAsEachUser(t *testing.T) {
 	}
 }
 
-// recorded fails the test unless an action is on the page of changes. Those of many tasks are there when they end.
+// recorded fails the test unless an action is on the page of changes. An action on many tasks is there when it ends.
 func (s *site) recorded(a dash.Action) {
 	s.t.Helper()
 	if err := s.h.Close(s.t.Context()); err != nil {

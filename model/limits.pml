@@ -139,7 +139,7 @@ end:	do
 #endif
 		if
 		:: made ->
-			/* Promise 9: those of a sequence run one after the other, in their order. */
+			/* Promise 9: the tasks of a sequence run one after the other, in their order. */
 			assert(t == 2 || task[1 - t].key != task[t].key || !task[1 - t].place);
 			assert(t != 1 || task[0].fence > 0);
 			/* Promise 11: a task that is cancelled stays cancelled. */

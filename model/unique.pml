@@ -107,7 +107,7 @@ end:	do
 		task[t].state = running; task[t].fence++; task[t].run_args = task[t].args
 	}
 	atomic {
-		/* Promise 10: arguments that replaced others are those of a run. */
+		/* Promise 10: a run has the arguments that replaced others. */
 		assert(task[t].run_args == task[t].args);
 		task[t].state = ended; t = 0
 	}
@@ -133,7 +133,7 @@ end:	do
 	od
 }
 
-/* DropKeys: reads a page of keys, and deletes those that nobody holds, by their tokens */
+/* DropKeys: reads a page of keys, and deletes the keys without a holder, by their tokens */
 active proctype Cleaner() {
 	byte seen;
 end:	do

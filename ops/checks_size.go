@@ -54,7 +54,7 @@ func tableBloat(used, free int64) []Finding {
 }
 
 // checkWAL looks at the size of the write-ahead log: what replication slots keep of it and
-// all of it, or the file alongside that of the database. Of MySQL and MariaDB it looks at the
+// all of it, or the file alongside the database's file. On MySQL and MariaDB it looks at the
 // binary logs.
 func (o *Ops) checkWAL(ctx context.Context) ([]Finding, error) {
 	facts := statements.Facts(o.store.Server())

@@ -32,7 +32,7 @@ func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 
 // Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan, or
 // than a minute if that is 0. Up to 36,500 days are allowed. Running tasks are not overdue, nor are
-// paused ones ([falldue.Queue.Pause]). Delays are those of the policies that [Ops.Policies] returns,
+// paused ones ([falldue.Queue.Pause]). Delays follow the policies that [Ops.Policies] returns,
 // and limits those that live workers announce. A task that failed before counts as due a day after its
 // failure if its policy is not known. A limit delays tasks if it has no room in five readings within a
 // tenth of a second.

@@ -127,7 +127,7 @@ func (s *Signals) runSpan(next falldue.HandlerFunc) falldue.HandlerFunc {
 	}
 }
 
-// fail makes a span that of a failure. A lost run may have no error.
+// fail marks a span as failed. A lost run may have no error.
 func fail(span trace.Span, err error) {
 	if !span.IsRecording() {
 		return

@@ -28,7 +28,7 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.now.Add(-1) }
 
-// limitedRuns has handlers that count what runs concurrently by the tasks' arguments, send those to
+// limitedRuns has handlers that count concurrent runs by the tasks' arguments, send the counts to
 // started, and go on until they receive from release or the worker stops.
 type limitedRuns struct {
 	started chan string

@@ -2,7 +2,7 @@ package signals
 
 import "github.com/falldue/falldue"
 
-// JoinHooks returns hooks that call those of each set, in the order of the list: a Config has room
+// JoinHooks returns hooks that call the hooks of each set, in the order of the list: a Config has room
 // for one set. A hook that no set has stays nil, and costs nothing. A panic of one hook does not
 // keep the worker from calling the next one.
 func JoinHooks(list ...falldue.Hooks) (joined falldue.Hooks) {

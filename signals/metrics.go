@@ -105,7 +105,7 @@ var (
 		Help: "Failures of this process to read the state."}
 )
 
-// Metrics lists all metrics: those of the process first, and then those of the database.
+// Metrics lists all metrics: first the process's, and then the database's.
 func Metrics() []*Metric {
 	return []*Metric{
 		handlerSeconds, lagSeconds, runsTotal, startedTotal, enqueuedTotal, statementSeconds, claimTasks, claimsRecovered,

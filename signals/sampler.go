@@ -37,7 +37,7 @@ const (
 )
 
 // Sampler reads the state of a database for metrics. Any number of concurrent callers share one
-// sample; nothing is read while nobody calls. It is safe for concurrent use.
+// sample; without calls it reads nothing. It is safe for concurrent use.
 type Sampler struct {
 	cfg   SamplerConfig
 	queue *falldue.Queue

@@ -80,7 +80,7 @@ func readingText(tasks int64, takes, elapsed time.Duration) string {
 	return fmt.Sprintf("reading about %s tasks that wait, %s", grouped(tasks), left)
 }
 
-// atTerminal reports whether somebody sees what a command says alongside its output.
+// atTerminal reports whether a person sees the messages of a command alongside its output.
 func atTerminal(cmd *cobra.Command) bool {
 	file, ok := cmd.ErrOrStderr().(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -124,7 +124,7 @@ func TestStatesPageHasEachValue(t *testing.T) {
 }
 
 // TestConfigurationPageHasEachField: the page has a row for each exported field of the configurations,
-// and the row's default is that of the field's comment.
+// and the row and the field's comment name the same default.
 func TestConfigurationPageHasEachField(t *testing.T) {
 	t.Parallel()
 	sections := map[string]string{}

@@ -78,7 +78,7 @@ func (e *EndedRuns) Take() (all store.Runs, recent store.Recent) {
 	return all, recent
 }
 
-// since returns the runs of kinds between two samples, without kinds of which none has ended.
+// since returns the runs of kinds between two samples. Kinds without an ended run are left out.
 func (s runSample) since(first runSample) (kinds map[string]store.Runs, over time.Duration) {
 	kinds = map[string]store.Runs{}
 	for kind, runs := range s.kinds {

@@ -9,7 +9,7 @@ import (
 // lower now than when they failed. After a deploy there may be many thousands.
 const exhaustedLogEvery = 5 * time.Second
 
-// exhausted identifies the limit because of which tasks became dead without running.
+// exhausted identifies a limit that made tasks dead without running them.
 type exhausted struct {
 	queue, kind string
 	limit       string // see [outcome.ClaimResult.LimitText]

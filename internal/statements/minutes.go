@@ -47,8 +47,8 @@ type SpanSums struct {
 	Sums
 }
 
-// added are the columns of sums that are added, greatest those of which the greatest counts, and
-// measured those of which the last counts, or the greatest of oldest_due_us.
+// added are the columns whose values are added. greatest are the columns that keep the greatest value. measured are
+// the columns that keep the last value, and the greatest of oldest_due_us.
 var (
 	added = join(
 		Columns[Sums]{
@@ -91,7 +91,7 @@ var MinuteColumns = join(
 	},
 	within(join(added, greatest, measured), func(s *SpanSums) *Sums { return &s.Sums }))
 
-// AddMinutes adds sums to those of the spans that include the time :back microseconds ago. The
+// AddMinutes adds sums to the spans that include the time :back microseconds ago. The
 // batch has [MinuteColumns], on engines without arrays exactly size rows.
 func AddMinutes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

@@ -28,8 +28,8 @@ var Steps = map[time.Duration]time.Duration{
 	time.Hour:        90 * 24 * time.Hour,
 }
 
-// AddMinutes adds sums to those of the minute, the ten minutes and the hour that include the time back ago: all of
-// them, or none after an error other than that of a lost connection.
+// AddMinutes adds sums to the minute, the ten minutes and the hour that include the time back ago. It adds all of
+// them, or none after an error other than a lost connection.
 func (s *Store) AddMinutes(ctx context.Context, sums []Sums, back time.Duration) error {
 	var list []SpanSums
 	for _, step := range statements.Steps {
@@ -153,7 +153,7 @@ func (s *Store) PutSample(ctx context.Context, sample Sample) error {
 	return err
 }
 
-// Measured returns the gauges as sums, to be added to those of a span.
+// Measured returns the gauges as sums, for adding to a span.
 func (s Sample) Measured() (list []Sums) {
 	for _, g := range s.Gauges {
 		waiting := g.Tasks[statements.StateOpen] + g.Tasks[statements.StateSnoozed] + g.Tasks[statements.StateBlocked]

@@ -73,7 +73,7 @@ func TestSumsOfManyWorkersAreAdded(t *testing.T) {
 	})
 }
 
-// TestOldSumsAreDropped: those of each span after a time of their own, however many there are.
+// TestOldSumsAreDropped: each span has its own retention, and the number of rows does not matter.
 func TestOldSumsAreDropped(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -151,7 +151,7 @@ func TestOneOfManyProcessesMeasures(t *testing.T) {
 		if n := take(time.Hour); n != 0 {
 			t.Errorf("%d processes measure again, want none", n)
 		}
-		// A clock that was in the future, before a failover for example, stops nobody.
+		// A clock that was in the future, before a failover for example, stops no worker.
 		future := map[string]string{testdb.SQLite: "4102444800000000"}[engine]
 		if future == "" {
 			future = "'2100-01-01'"

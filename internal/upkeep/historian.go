@@ -92,7 +92,7 @@ func (h *Historian) untilMinute() time.Duration {
 	return left
 }
 
-// write adds sums to those of the time that was back() ago.
+// write adds sums to the spans that include the time back() ago.
 func (h *Historian) write(ctx context.Context, sums []store.Sums, back func() time.Duration) {
 	if len(sums) == 0 {
 		return
