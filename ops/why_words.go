@@ -142,11 +142,11 @@ func (c WhyClaim) Describe(t falldue.TaskInfo) string {
 	}
 	switch {
 	case c.Worker == "":
-		return "nobody runs it"
+		return "no worker runs it"
 	case c.Lost && c.Live:
-		return fmt.Sprintf("nobody runs it any more: the lease of %s ended %s; that worker, %s, was suspended or could not reach the database until then", c.Worker, words.At(c.Until, t.Now), live)
+		return fmt.Sprintf("no worker runs it any more: the lease of %s ended %s; that worker, %s, was suspended or could not reach the database until then", c.Worker, words.At(c.Until, t.Now), live)
 	case c.Lost:
-		return fmt.Sprintf("nobody runs it any more: the lease of %s ended %s; that worker, %s, has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
+		return fmt.Sprintf("no worker runs it any more: the lease of %s ended %s; that worker, %s, has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
 	}
 	return fmt.Sprintf("%s has run it since %s; its lease lasts until %s, and is extended while it runs; that worker, %s", c.Worker, words.At(c.Started, t.Now), words.At(c.Until, t.Now), live)
 }

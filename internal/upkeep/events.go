@@ -33,7 +33,7 @@ func (e events) permitsFailed(err error) {
 }
 
 func (e events) uniquesFailed(err error) {
-	e.log.Warn("falldue: cannot delete unique keys that nobody holds", retry.FailedIn("cleaner", err))
+	e.log.Warn("falldue: cannot delete unique keys without a holder", retry.FailedIn("cleaner", err))
 }
 
 func (e events) flowsFailed(err error) {
