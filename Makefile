@@ -131,7 +131,7 @@ fuzz: ## run each fuzzer for FUZZTIME (30s)
 	done
 
 .PHONY: faults
-faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 through PgBouncer; docs/guarantees.md
+faults: ## inject faults on ENGINE for MINUTES (1), from SEED, with POOLER=1 through PgBouncer; docs/fault-suite.md
 	go -C faults run ./run $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(MINUTES),-minutes $(MINUTES)) $(if $(FAULTS),-faults '$(FAULTS)') $(if $(POOLER),-pooler)
 
 .PHONY: model

@@ -9,7 +9,7 @@ import (
 
 // Codec changes payloads and results on their way into the table and out of it, to encrypt
 // or compress them, for example. Package sealed has one that does both. A codec is used by
-// many goroutines at once.
+// many goroutines concurrently.
 //
 // All processes that enqueue, run or read tasks of a table need codecs that can decode what
 // the others encode. Error texts, the messages of [Task.Progress], keys and names are not

@@ -212,7 +212,7 @@ func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error)
 
 // inOrder makes the i-th task of a call due i microseconds later, where to find the first
 // of many tasks that are due at the same moment takes long. A call that stores n tasks
-// takes longer than n microseconds, so that those of the next call come after them.
+// takes longer than n microseconds, so that the next call's times come after them.
 func inOrder(e *store.Entry, i int) {
 	if e.At.Valid {
 		e.At.V += int64(i)

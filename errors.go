@@ -67,8 +67,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Discard returns an error for a handler to return that makes its task dead at
-// once, however many attempts are left. The text of err, which may be nil, is
+// Discard returns an error for a handler to return that makes its task dead
+// immediately, however many attempts are left. The text of err, which may be nil, is
 // recorded as the task's last error.
 func Discard(err error) error { return &outcome.RequestError{Act: outcome.ActDiscard, Err: err} }
 

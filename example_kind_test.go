@@ -105,8 +105,8 @@ func ExampleKindConfig_retention() {
 	defer closeQueue()
 
 	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
-		DoneRetention:      24 * time.Hour,     // somebody may ask for the receipt
-		DeadRetention:      falldue.Forever,    // until somebody has looked at each
+		DoneRetention:      24 * time.Hour,     // a customer may ask for the receipt
+		DeadRetention:      falldue.Forever,    // until a person has looked at each
 		CancelledRetention: 7 * 24 * time.Hour, // without it, Forever as for dead ones
 	})
 	falldue.Handle(q, charge, func(_ context.Context, t falldue.Task[int]) error {

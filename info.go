@@ -100,7 +100,7 @@ type Progress struct {
 	// Fraction is from 0 to 1, to a millionth.
 	Fraction float64
 	Message  string
-	// Fence is that of the run that reported it. A task that runs again keeps the
+	// Fence is the reporting run's fence. A task that runs again keeps the
 	// progress of the run before until it reports.
 	Fence int64
 	// UpdatedAt is when it was written, by the database's clock. It is zero if nothing

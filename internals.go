@@ -265,8 +265,8 @@ func (s internals) Through(ctx context.Context, entries []store.Entry, put func(
 	return err
 }
 
-// scheduled returns tasks of a schedule as they are stored. entries are those of which
-// middleware has made them.
+// scheduled returns tasks of a schedule as they are stored. entries are the tasks that middleware
+// has made.
 func (s internals) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]store.Entry, error) {
 	list := make([]store.Entry, len(tasks))
 	for i, p := range tasks {

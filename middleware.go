@@ -137,7 +137,7 @@ func readShown(err error) error {
 	return readError(err)
 }
 
-// HandlerFunc runs the handler of a task and returns its error, or that of middleware
+// HandlerFunc runs the handler of a task and returns its error, or an error of middleware
 // around it.
 type HandlerFunc func(ctx context.Context, run *Run) error
 
@@ -151,7 +151,7 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 //     [RetryAfter]). The handler does not run if next is not called.
 //   - A panic of the handler, or of middleware inside, is an error of next with a
 //     [PanicError] in it. A panic of the function itself fails the attempt likewise.
-//   - The errors that next returns are those of the handler for errors.Is and errors.As, and
+//   - The errors that next returns match the handler's in errors.Is and errors.As, and
 //     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if the handler's context has ended
 //     so. [Run.Outcome] says what they make of the task.
 //

@@ -26,7 +26,7 @@ type publisher struct {
 	subscriptions atomic.Pointer[[]*Subscription] // nil if there are none
 }
 
-// wantsEvents reports whether somebody wants events.
+// wantsEvents reports whether there is a receiver of events.
 func (o *publisher) wantsEvents() bool {
 	return o != nil && (o.hooks.Event != nil || o.subscriptions.Load() != nil)
 }

@@ -59,7 +59,7 @@ type EnqueueParams struct {
 	args any
 	opts EnqueueOptions
 	err  error
-	// put stores the tasks of a schedule's tick, or of a flow, of which this is one. Of other
+	// put stores the tasks of a schedule's tick, or of a flow, including this one. Of other
 	// tasks it is nil.
 	put   func(context.Context, []EnqueueParams) ([]Receipt, error)
 	place int      // of a task of a flow, among its tasks

@@ -37,7 +37,7 @@ type PauseOptions struct {
 //
 // Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an
 // invalid name, for an end in the past, and for texts that are too long. A pause that is in effect
-// goes on then.
+// continues then.
 func (q *Queue) Pause(ctx context.Context, s Subject, opts ...PauseOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // does not return before a handler that ignores its context, and it keeps
 // extending the lease of that handler's task.
 //
-// Run returns an error at once
+// Run returns an error immediately
 //   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
 //     ([ErrInvalid]),
 //   - when the tables are missing or not up to date ([ErrNotMigrated]),
@@ -85,7 +85,7 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*run.Handler)
 	return nil
 }
 
-// Wake makes the worker of this process look for tasks at once, and on PostgreSQL the
+// Wake makes the worker of this process look for tasks immediately, and on PostgreSQL the
 // workers of other processes that listen, too. Call it after the commit of a transaction
 // in which tasks were enqueued. Enqueue without a transaction notifies these workers by
 // itself. Wake does not wait for anything.

@@ -92,7 +92,7 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 func (q *Queue) Engine() dialect.Name { return q.store.Server().Name() }
 
 // Migrate creates falldue's tables, or migrates them to this release. It keeps
-// all tasks. Any number of processes may call it at once: one does the work, and the
+// all tasks. Any number of processes may call it concurrently: one does the work, and the
 // others wait for up to 5 minutes. Its error wraps [migrations.ErrNewer] for tables
 // that a newer release has migrated, and [migrations.ErrForeign] for tables that
 // another tool has created.
@@ -135,8 +135,8 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 }
 
 // Use adds middleware around the handlers of all kinds. What was added first is outermost, and
-// that of a kind ([Handle]) is inside. Call it before [Queue.Run]: a worker that runs goes
-// on without it. Run returns an error that wraps [ErrInvalid] if one is nil.
+// a kind's middleware ([Handle]) is inside. Call it before [Queue.Run]: a running worker continues
+// without it. Run returns an error that wraps [ErrInvalid] if one is nil.
 func (q *Queue) Use(list ...Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

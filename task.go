@@ -85,8 +85,8 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 // as the task: for KindConfig.DoneRetention, or else Config.DoneRetention. The last call
 // before DoneTx, or before the handler returns nil, wins. [ResultOf] reads it.
 //
-// The error wraps [ErrInvalid] for a value that cannot be stored, and if the task is to
-// be deleted as soon as it is done, its result with it.
+// The error wraps [ErrInvalid] for a value that cannot be stored, and if the task will
+// be deleted as soon as it is done, together with its result.
 func (t Task[A]) SetResult(v any) error {
 	if t.run == nil {
 		return errNoRun
@@ -120,7 +120,7 @@ func (t Task[A]) Progress(fraction float64, message string) {
 // [Queue.Run], which returns an error that wraps [ErrInvalid] if a kind is invalid or is
 // registered twice, or if fn or one of the middleware is nil.
 //
-// fn returns nil when the task is done, and an error when it is to be retried
+// fn returns nil when the task is done, and an error when it must be retried
 // under its policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for
 // another outcome. fn runs at least once for each task, and again if its worker
 // dies before the task is settled; see [Task.DoneTx] for writes that must happen
@@ -131,8 +131,8 @@ func (t Task[A]) Progress(fraction float64, message string) {
 //
 // Call Handle before [Queue.Run]. A worker that is running does not handle the kind, and logs an error.
 //
-// The middleware list is around this handler alone, the first one outermost, inside of that
-// of [Queue.Use].
+// The middleware list is around this handler alone, the first one outermost, inside of
+// [Queue.Use]'s.
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
 	kind := k.made()
 	if fn == nil {

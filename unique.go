@@ -21,7 +21,7 @@ import (
 // Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other
 // one with that key is stored. A task with the zero value is not unique.
 type Unique struct {
-	// By selects what tasks with equal unique keys have in common, besides their kind: a
+	// By selects what tasks with equal unique keys have in common, in addition to their kind: a
 	// value of [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and
 	// policies do not matter.
 	By UniqueBy
@@ -193,7 +193,7 @@ func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, er
 		}
 		data = withPart(data, []byte("fields"))
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(u.By.fields))) {
-			data = withPart(withPart(data, []byte(name)), fields[name]) // no value is empty but that of a field that is left out
+			data = withPart(withPart(data, []byte(name)), fields[name]) // no value is empty but the value of a field that is left out
 		}
 	}
 	if c != nil {

@@ -48,7 +48,7 @@ func Exponential(min, max time.Duration, retries int) Policy {
 // Curve names the curve of [SNS] between min and max.
 type Curve string
 
-// The curves of [SNS]. They are those of [Linear], [Arithmetic], [Geometric]
+// The curves of [SNS]. They have the curves of [Linear], [Arithmetic], [Geometric]
 // and [Exponential].
 const (
 	LinearCurve      Curve = "linear"
@@ -80,7 +80,7 @@ type SNSPhases struct {
 // SNS waits by the phases of an Amazon SNS delivery policy.
 //
 // Source: AWS, Amazon SNS message delivery retries, section on the phases of a
-// delivery policy. The curves are those of gecong, Support More Backoff
+// delivery policy. The curves come from gecong, Support More Backoff
 // Functions, OpenStack Zaqar specification (Queens).
 func SNS(p SNSPhases) Policy {
 	if p.Curve == "" {

@@ -27,7 +27,7 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 }
 
 // ParseOverride parses the text of an override. It has the clauses of a policy, see
-// [Parse], each of which may be missing. In the delay, original is the delay of the policy
+// [Parse], and each clause may be missing. In the delay, original is the delay of the policy
 // that is changed. In the jitter it is that policy's jitter. own is an alias of original.
 //
 //	4 * original                  all delays four times as long
@@ -36,10 +36,10 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 //	attempts 50                   another limit
 //	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
-// What has no clause stays as it is. The jitter that stays is that of the old delay, so
+// Omitted clauses are unchanged. An unchanged jitter belongs to the old delay, so
 // that a longer delay does not widen it: a jitter is drawn when a task fails, and stays
-// with the task when the override is over. If the delay is only a preset, what has no clause
-// is that of the preset.
+// with the task when the override ends. If the delay is only a preset, the preset sets
+// omitted clauses.
 //
 // If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose position is
 // counted in text.
@@ -161,7 +161,7 @@ func (o Override) of(own Policy) (Policy, error) {
 }
 
 // override sets the delay that an override's clause gives, and all else of a preset if the
-// clause is only that. The jitter stays that of own's delay.
+// clause is only a preset. The jitter of own's delay stays.
 func (p *Policy) override(own Policy, body string) error {
 	var preset Policy
 	scope := sqlgen.Scope{Names: named(own.delay.Expr()), Macros: macros(func(used Policy, call sqlgen.MacroCall) {

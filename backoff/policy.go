@@ -15,7 +15,7 @@ import (
 // up. A Policy is immutable: the With methods return changed copies.
 //
 // The zero Policy is the default, [Zizq]: a delay of 15s + n^4, a jitter of
-// 30s * n, and 26 attempts, the last of which comes after about 25 days.
+// 30s * n, and 26 attempts, with the last one after about 25 days.
 //
 // The functions that return a Policy and no error can initialize a variable in
 // one line. If an argument is invalid, they return a Policy whose [Policy.Err]

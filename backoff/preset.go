@@ -78,7 +78,7 @@ func (p Param) format(v float64) string {
 	return sqlgen.Number{Value: v}.String()
 }
 
-// shortest is the shortest duration in seconds, besides 0, that a parameter may be. A
+// shortest is the shortest duration in seconds, apart from 0, that a parameter may be. A
 // shorter one is a mistake, with which tasks would hammer.
 const shortest = 1e-3
 

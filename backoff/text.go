@@ -38,7 +38,7 @@ const maxText = 2*sqlgen.MaxText + 256
 //	elapsed DURATION    defaults to no limit
 //
 // If the delay is only a preset, as in "zizq(base=5s); attempts 10",
-// the jitter and the limits default to those of the preset.
+// the jitter and the limits default to the preset's.
 //
 // If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose
 // position is counted in text.

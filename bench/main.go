@@ -85,7 +85,7 @@ func parse() *config {
 	flag.IntVar(&c.backlog, "backlog", 1_000_000, "other tasks, which wait")
 	flag.DurationVar(&c.while, "while", 3*time.Second, "length of one run of measures that have no number of tasks")
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
-	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, a twentieth of which fail, and sample sizes and waits; it prints the medians of the first and of the last ten minutes")
+	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, with a twentieth failing, and sample sizes and waits; it prints the medians of the first and of the last ten minutes")
 	flag.DurationVar(&c.every, "every", time.Minute, "the time between two samples of --soak")
 	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all; each row of processes and lanes is the median of --rounds drains")
 	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")

@@ -49,7 +49,7 @@ var measures = []measure{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
 		about: "one worker, whose handlers do nothing, processes the due tasks in the table until the last is settled; done tasks stay in the table",
 	},
-	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, but done tasks are deleted at once"},
+	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, but done tasks are deleted immediately"},
 	{
 		name: "drain_backlog", unit: "tasks/s", run: drainOf(1, 1, nil),
 		about: "as drain_deleted (River keeps them), while %[1]s other tasks, of 8 kinds and with 25 different numbers of attempts, wait until tomorrow",
@@ -65,15 +65,15 @@ var measures = []measure{
 	},
 	{
 		name: "drain_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(0),
-		about: "as drain_deleted, but the tasks have 1,000 keys, and two tasks of a key may run at once",
+		about: "as drain_deleted, but the tasks have 1,000 keys, and two tasks of a key may run concurrently",
 	},
 	{
 		name: "drain_keys_saturated", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(1),
-		about: "the same, while %[1]s other tasks wait, due, for those of their key that run",
+		about: "the same, while %[1]s other tasks wait, due, for running tasks of their key",
 	},
 	{
 		name: "drain_beside_saturated", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainBesideSaturated,
-		about: "as drain_deleted, while %[1]s other tasks wait, due, for those of their key that run",
+		about: "as drain_deleted, while %[1]s other tasks wait, due, for running tasks of their key",
 	},
 	{
 		name: "saturated_pickup_ms", unit: "ms", single: true, settings: settings{done: deleted, ordered: true}, run: pickupBesideSaturated,
@@ -83,7 +83,7 @@ var measures = []measure{
 	{
 		name: "hot_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainHotKeys,
 		also:  []string{"hot_keys_ceiling", "hot_keys_empty_percent"},
-		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, of each of which two may run at once; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",
+		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, two of each key concurrently; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",
 	},
 	{
 		name: "drain_flow", unit: "tasks/s", settings: settings{done: deleted}, run: drainFlow,
@@ -92,7 +92,7 @@ var measures = []measure{
 	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		also:  []string{"client_us", "client_allocs", "memory_mb_1"},
-		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process, client_us its processor time (user and system, by getrusage) and client_allocs its allocations (runtime.MemStats.Mallocs), both for each task, from the start of its worker until all is settled, with all that a process does beside tasks",
+		about: "as drain_deleted, but the worker has its own process, and the time is from its first task to its last; memory_mb_1 is the peak memory of that process, client_us its processor time (user and system, by getrusage) and client_allocs its allocations (runtime.MemStats.Mallocs), both for each task, from the start of its worker until all is settled, with all that a process does in addition to tasks",
 	},
 	{
 		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),
@@ -121,7 +121,7 @@ var measures = []measure{
 	{
 		name: "first_task_ms", unit: "ms", single: true, settings: settings{notify: true}, run: firstTask,
 		also:  []string{"first_task_ms_max"},
-		about: "the median of that time for five tasks, each of which comes after a silence (--silence, 15 s by default); first_task_ms_max is the longest of these times",
+		about: "the median of that time for five tasks, each after a silence (--silence, 15 s by default); first_task_ms_max is the longest of these times",
 	},
 	{name: "pickup_local_p50_ms", unit: "ms", run: pickup(true), also: []string{"pickup_local_p99_ms"},
 		about: "as pickup_p50_ms, for tasks that the worker's own process enqueues; pickup_local_p99_ms is the 99th percentile"},
@@ -137,7 +137,7 @@ var measures = []measure{
 	},
 	{
 		name: "idle_statements_per_minute", unit: "/min", single: true, settings: settings{notify: true, counts: true}, engines: []string{postgres, mySQL, mariaDB, sqlite}, run: idle,
-		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: which listens), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which nobody else may use meanwhile, and on SQLite the driver counts",
+		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: which listens), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which must have no other user in the meantime, and on SQLite the driver counts",
 	},
 	{
 		name: "profile_s", unit: "s", single: true, run: profileTime, also: []string{"profile_s_max"},
@@ -150,7 +150,7 @@ var measures = []measure{
 	{
 		name: "counts_about_ms", unit: "ms", single: true, run: counts,
 		also:  []string{"counts_ms"},
-		about: "the time of Ops.EstimateCounts while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is that of Ops.Counts",
+		about: "the time of Ops.EstimateCounts while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is the time of Ops.Counts",
 	},
 	{
 		name: "schedules_late_ms", unit: "ms", single: true, run: lateSchedules,

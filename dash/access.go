@@ -108,7 +108,7 @@ type done struct {
 }
 
 // errForbidden refuses a change.
-var errForbidden = errors.New("you may not do that")
+var errForbidden = errors.New("you do not have permission to do that")
 
 // maxForm is the greatest size of a form, in bytes.
 const maxForm = 64 << 10

@@ -148,7 +148,7 @@ func setPolicy(in *request) (done, error) {
 	case !draft.Ready():
 		return d, mistake("The override cannot be set: " + draft.Perhaps)
 	case draft.Why == "":
-		return d, mistake("Say why: the reason is shown to everybody who sees the override.")
+		return d, mistake("Enter a reason: it is shown to all who see the override.")
 	}
 	ctx := in.r.Context()
 	p, _, err := in.profile(ctx, s)

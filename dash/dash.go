@@ -19,8 +19,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// Options are the settings of a [Handler]. The zero value shows everything to everybody, and lets
-// nobody change anything.
+// Options are the settings of a [Handler]. The zero value shows everything to all visitors, and
+// allows no change.
 type Options struct {
 	// User returns who sends a request, as the sign-in around the handler knows it. An error
 	// refuses the request with status 403 and its text. Defaults to a user without a name.
@@ -135,7 +135,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !in.allowed(View, Target{}) {
-		in.fail(http.StatusForbidden, "You may not see this page. Ask whoever runs this server for the permission \"view\".")
+		in.fail(http.StatusForbidden, "You do not have permission to see this page. Ask the operator of this server for the permission \"view\".")
 		return
 	}
 	post, isPost := posts[path]

@@ -528,7 +528,7 @@ func TestPolicyIsSet(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.SQLite, dash.Options{Allow: everything, User: func(*http.Request) (dash.User, error) { return dash.User{Name: "ada"}, nil }}).fill()
 	form := url.Values{"subject": {"kind:webhook"}, "form": {"slow"}, "factor": {"4"}, "until": {"2h"}, "sure": {"1"}}
-	if w := s.post("set-policy", form); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Say why") {
+	if w := s.post("set-policy", form); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Enter a reason") {
 		t.Errorf("without a reason: status %d", w.Code)
 	}
 	form.Set("why", "the partner is down")

@@ -9,6 +9,6 @@
 // unless [Options.Allow] allows it, action by action. They work without JavaScript; with it they
 // refresh themselves.
 //
-// All viewers of a handler share what it reads from the database. Nobody looking means no
+// All viewers of a handler share what it reads from the database. Without viewers there are no
 // statement.
 package dash

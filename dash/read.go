@@ -111,7 +111,7 @@ func (c *cached[T]) now() (v reading[T], fresh, usable bool) {
 	return v, fresh, c.known && !stale
 }
 
-// keyed has values by keys, of which it keeps the newest.
+// keyed has values by keys, and keeps the newest ones.
 type keyed[T any] struct {
 	make func(key string) *cached[T]
 	mu   sync.Mutex

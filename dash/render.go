@@ -128,7 +128,7 @@ func (in *request) failWith(status int, t trouble) {
 // failed renders an error of a read or of a change.
 func (in *request) failed(err error) {
 	if errors.Is(err, errForbidden) {
-		in.fail(http.StatusForbidden, "You may not do that. Nothing was changed.")
+		in.fail(http.StatusForbidden, "You do not have permission to do that. Nothing was changed.")
 		return
 	}
 	status := http.StatusInternalServerError

@@ -132,7 +132,7 @@ func (s state) failing() (list []cause) {
 // backlogLeast is the number of tasks of a kind that wait for a retry from which that is much.
 const backlogLeast = 100
 
-// backlog finds the kinds of which many tasks wait for a retry, and of which no attempt has ended
+// backlog finds the kinds with many tasks waiting for a retry, and without an attempt that ended
 // lately: they back off for longer than workers remember.
 func (s state) backlog() (list []cause) {
 	recent := map[string]bool{}

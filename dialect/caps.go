@@ -78,7 +78,7 @@ type Caps struct {
 	// Rows is how a batch of rows enters one statement.
 	Rows RowSource
 	// NarrowUnions: a prepared UNION cuts off numbers and texts that are longer
-	// than those of its first run, unless its first SELECT reads columns.
+	// than in its first run, unless its first SELECT reads columns.
 	NarrowUnions bool
 	// UnionValues: VALUES may stand in a UNION, where it is cheaper than a SELECT
 	// for each row.

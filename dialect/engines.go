@@ -90,7 +90,7 @@ func Of(name Name) (Dialect, error) {
 
 // DefaultServer returns a server of the named engine as [Probe] finds it where
 // nothing is out of the ordinary, for text that is made without a server, such
-// as a dump of migrations. Its error is that of [Of].
+// as a dump of migrations. Its error is [Of]'s.
 func DefaultServer(name Name) (Server, error) {
 	for _, s := range engines {
 		if s.Name() == name {

@@ -11,12 +11,12 @@ import (
 )
 
 // ErrTransactionPooling is wrapped by the errors of [Probe] and [PoolTransactions], and
-// by those of statements, for a driver that cannot work behind a pooler in transaction
+// by errors of statements, for a driver that cannot work behind a pooler in transaction
 // mode as it is set. Such a pooler gives each transaction any session that is free,
 // which may lack what the driver prepared, or have what another process prepared. It
 // wraps [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
-	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to that of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
+	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
 
 // PoolTransactions returns s as it is behind a pooler in transaction mode, with
 // [Caps].TransactionPooling. [Probe] calls it when it finds such a pooler. Its error
@@ -158,7 +158,7 @@ func (h *holder) free() {
 	}
 }
 
-// sessionOf identifies the session of a statement, even among those of several servers.
+// sessionOf identifies the session of a statement, even among sessions of several servers.
 func sessionOf(ctx context.Context, db Queryer) (session string, err error) {
 	err = db.QueryRowContext(ctx, "select pg_backend_pid()::text || ' '::text || pg_postmaster_start_time()::text").Scan(&session)
 	return session, err

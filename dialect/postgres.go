@@ -25,7 +25,7 @@ func (postgres) Placeholder(i int) string  { return "$" + strconv.Itoa(i) }
 // which there is only float8 * interval, is written with a cast.
 
 // Literal casts, because a bare 1.5 is numeric, whose power() takes seconds of
-// processor time where that of float8 takes nanoseconds.
+// processor time. float8's takes nanoseconds.
 func (postgres) Literal(v float64) string { return signed(v, formatFloat(v)+"::float8") }
 
 func (postgres) Func(name string) string { return name }

@@ -1,5 +1,5 @@
 // Package faults tests whether falldue keeps its promises when things go wrong
-// (docs/guarantees.md).
+// (docs/fault-suite.md).
 //
 // Workers and enqueuers are processes of their own (worker.go, enqueuer.go). They run
 // jobs that fail at random (job.go) and write a history (history.go). At the end a

@@ -8,23 +8,20 @@ import (
 	"testing"
 )
 
-// TestGuaranteesNameTheirTests holds docs/guarantees.md to the tests that it
-// names.
+// TestGuaranteesNameTheirTests holds docs/guarantees.md and docs/fault-suite.md to the tests that they
+// name.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/guarantees.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := sources(t, "../docs/guarantees.md", "../docs/fault-suite.md")
 	tests, cases := sources(t, "*_test.go", "../*_test.go", "../internal/*/*_test.go", "../ops/*_test.go", "../periodic/*_test.go"), sources(t, "../queuetest/*.go")
 	named := 0
-	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
 		named++
 		if !strings.Contains(tests, "func "+name[1]+"(t *testing.T)") {
 			t.Errorf("there is no test %s", name[1])
 		}
 	}
-	for _, sentence := range regexp.MustCompile(`"([^"|]+)"`).FindAllStringSubmatch(string(text), -1) {
+	for _, sentence := range regexp.MustCompile(`"([^"|]+)"`).FindAllStringSubmatch(text, -1) {
 		named++
 		name := strings.Join(strings.Fields(sentence[1]), " ") // it may be on two lines
 		if !strings.Contains(cases, `{"`+name+`", func`) && !strings.Contains(cases, `inCallersTx("`+name+`", func`) {

@@ -22,7 +22,7 @@ type Flow struct {
 	err    error
 }
 
-// queue is what a flow uses of a *falldue.Queue, besides its store.
+// queue is what a flow uses of a *falldue.Queue, in addition to its store.
 type queue interface {
 	EnqueueFlow(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams, flow store.Flow) ([]int64, error)
 }

@@ -15,7 +15,7 @@ type Counts struct {
 	Pending, Done, Dead, Cancelled, Deleted int64
 }
 
-// CountsOf counts the tasks that a task runs after: for a callback, those of its batch. They
+// CountsOf counts the tasks that a task runs after: for a callback, its batch's tasks. They
 // are known as long as the row of the task itself is there: after that the error wraps
 // [falldue.ErrNotFound]. The counts of a task that runs after nothing are zero.
 func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {

@@ -28,8 +28,8 @@ type Future struct {
 }
 
 // Ahead returns the next attempts of a task under policy p, which is the task's own or
-// its kind's, up to most: 1 to 1,000,000. A finished task has none. The error is that of
-// an invalid policy, or says which numbers are allowed.
+// its kind's, up to most: 1 to 1,000,000. A finished task has none. The error comes from
+// an invalid policy, or names the allowed numbers.
 func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
 	if err := p.Err(); err != nil {
 		return Future{}, err

@@ -25,7 +25,7 @@ type Deed struct {
 const mostDeedWord, mostDeedText = 200, 4000
 
 // Record stores a deed for [Ops.Audit]. Longer texts than 200 characters, or 4,000 of Why and Target, are cut. Changes
-// made through this package or a [falldue.Queue] are not recorded by themselves: package dash records those of
+// made through this package or a [falldue.Queue] are not recorded by themselves: package dash records changes of
 // its users.
 func (o *Ops) Record(ctx context.Context, d Deed) error {
 	if d.Action == "" {

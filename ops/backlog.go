@@ -15,7 +15,7 @@ import (
 
 // Backlog is what waits at one moment, for [Scenario].
 type Backlog struct {
-	// Kind is that of all its tasks, or "" if they have any.
+	// Kind is the kind of all its tasks, or "" if they have any kind.
 	Kind string
 	// Tasks is the number of tasks that wait or run.
 	Tasks  int64
@@ -86,7 +86,7 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 			c = append(c, courseSpan{after(s.from, math.MinInt64), after(s.to, math.MaxInt64), s.policy})
 		}
 		if !known {
-			err = fmt.Errorf("ops: the policy of kind %s, of which tasks wait, is not known", t.Kind)
+			err = fmt.Errorf("ops: the policy of kind %s, which has waiting tasks, is not known", t.Kind)
 		}
 		return c, err
 	}

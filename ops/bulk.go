@@ -15,7 +15,7 @@ import (
 
 // BulkOptions are the settings of changes of many tasks.
 type BulkOptions struct {
-	// DryRun changes nothing, and counts the tasks that would be changed. Those of
+	// DryRun changes nothing, and counts the tasks that would be changed. Tasks of
 	// [Ops.RetryMany] whose unique keys others hold are among them: a retry finds that out
 	// when it takes the keys.
 	DryRun bool
@@ -37,7 +37,7 @@ type BulkReport struct {
 	// Changed is the number of tasks that were changed or, in a dry run, would have been.
 	Changed int64
 	// Left is the number of tasks that matched the filter and were left alone: they run,
-	// or were changed by somebody else at the same time.
+	// or were changed by another caller at the same time.
 	Left int64
 	// Failed is the number of tasks that the database refused to change, because of a
 	// trigger or a foreign key of yours for example, that another transaction had locked, or
@@ -80,7 +80,7 @@ var errLocked = errors.New("falldue: another transaction has locked the task")
 
 // CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel]
 // does. It looks for them in the order of their ids, and changes 500 in a transaction: tasks
-// that come in the meantime are cancelled too. The Phase of the filter is that of the moment at
+// that come in the meantime are cancelled too. The Phase of the filter is the phase at the moment at
 // which a task is read.
 //
 // A task that cannot be changed does not stop the others, and is in the report, unless all of
@@ -101,7 +101,7 @@ func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bu
 	return o.changeMany(ctx, store.ActDelete, f, opts)
 }
 
-// RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or those of
+// RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or tasks of
 // another final state if the filter has one. BulkOptions.Spread says when they fall due.
 // Otherwise it is like [Ops.CancelMany].
 func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
@@ -278,7 +278,7 @@ func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 			b.failed(err, ids[0])
 			if b.report.Changed == 0 && b.report.Failed >= maxFailures {
 				b.report.After = ids[0]
-				return err // the database refuses everything, for want of a right for example
+				return err // the database refuses everything, without a permission for example
 			}
 			ids, batch.Failures = ids[1:], 0
 			continue

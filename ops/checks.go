@@ -71,11 +71,11 @@ func (o *Ops) checkPolicies(ctx context.Context) ([]Finding, error) {
 		own++
 		policy, err := backoff.Parse(text)
 		if err != nil {
-			findings = append(findings, Finding{Level: Broken, Text: fmt.Sprintf("policy %s of tasks' own cannot be read: %v", key, err),
+			findings = append(findings, Finding{Level: Broken, Text: fmt.Sprintf("per-task policy %s cannot be read: %v", key, err),
 				Advice: "its tasks wait until workers can read it: upgrade the workers, or correct the text in the table of policies"})
 			return nil
 		}
-		formulas["policy "+key+" of tasks' own"] = policy.Delay()
+		formulas["per-task policy "+key] = policy.Delay()
 		return nil
 	})
 	if err != nil {
@@ -98,10 +98,10 @@ func (o *Ops) checkPolicies(ctx context.Context) ([]Finding, error) {
 	if len(findings) > 0 {
 		return findings, nil
 	}
-	return fine("Go and the server compute the same delays for %s of tasks' own, and for %s of kinds", words.Count(int64(own), "policy"), words.Count(int64(len(o.policies)+len(announced))+1, "policy")), nil
+	return fine("Go and the server compute the same delays for %s, and for %s of kinds", words.Count(int64(own), "per-task policy"), words.Count(int64(len(o.policies)+len(announced))+1, "policy")), nil
 }
 
-// differing compares delays, those of each policy by itself if they differ.
+// differing compares delays, for each policy by itself if they differ.
 func (o *Ops) differing(ctx context.Context, names []string, formulas map[string]sqlgen.Formula) ([]Finding, error) {
 	list := make([]sqlgen.Formula, len(names))
 	for k, name := range names {
@@ -164,7 +164,7 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if lanes > manyLanes {
-		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%d lanes have tasks, and sweeps take long", lanes), Advice: "use fewer kinds, keys, priorities or policies of tasks' own in a queue"})
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%d lanes have tasks, and sweeps take long", lanes), Advice: "use fewer kinds, keys, priorities or per-task policies in a queue"})
 	}
 	if len(findings) > 0 {
 		return findings, nil
@@ -238,12 +238,12 @@ func (o *Ops) checkLeases(ctx context.Context) ([]Finding, error) {
 	if n == mostAbandoned {
 		tasks = "1000 or more tasks"
 	}
-	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and nobody has claimed them since", tasks),
+	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and no worker has claimed them since", tasks),
 		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and ImmediateLostRetries"}}, nil
 }
 
 const (
-	// veryLong is how long a run may last before somebody should look at it. No lease lasts
+	// veryLong is how long a run may last before it needs attention. No lease lasts
 	// longer than a day.
 	veryLong = 25 * time.Hour
 	// namedRuns is how many of them are named.

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// checkOverrides says which policies are set over those of the code, since when, and whether
+// checkOverrides lists policies that are set over the code's, since when, and whether
 // the server computes the delays that they give as Go does.
 func (o *Ops) checkOverrides(ctx context.Context) ([]Finding, error) {
 	known, err := o.Policies(ctx)

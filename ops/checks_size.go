@@ -21,7 +21,7 @@ const (
 	// largeWAL is the size from which a write-ahead log is large.
 	largeWAL = 1 << 30
 	// largeDirectory is the size from which all of a server's write-ahead log is large, if it
-	// has far more than the server tries to keep to, and largeBinaryLogs that of binary logs.
+	// has far more than the server tries to keep to, and largeBinaryLogs the size of binary logs.
 	largeDirectory, largeBinaryLogs = 10 << 30, 100 << 30
 )
 
@@ -49,7 +49,7 @@ func indexBloat(bytes, rows int64) []Finding {
 }
 
 func tableBloat(used, free int64) []Finding {
-	text := fmt.Sprintf("the table of tasks takes %s, and %s beside them are free", size(used), size(free))
+	text := fmt.Sprintf("the table of tasks takes %s, and %s in addition to them are free", size(used), size(free))
 	return judge(text, free > bloatedTable && free > used, "new tasks use the space; OPTIMIZE TABLE gives it back, and locks the table for a while")
 }
 
@@ -71,7 +71,7 @@ func (o *Ops) checkWAL(ctx context.Context) ([]Finding, error) {
 	}
 	if _, ok := statements.BinaryLogs(o.store.Server()); ok {
 		files, bytes, known, err := o.store.BinaryLogs(ctx)
-		if err != nil || !known { // there are none, or this user may not see them
+		if err != nil || !known { // there are none, or this user cannot see them
 			return nil, ctx.Err()
 		}
 		return binaryLogs(files, bytes), nil

@@ -45,7 +45,7 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 			"tasks of kind %s wait in queue %s, and no live worker handles them there", u.Kind, u.Queue)
 	}
 	for _, r := range RefusedOverrides(workers) {
-		attention("clear it with \"falldue policy clear\", or set one that all workers can obey; upgrade workers whose release cannot read it", "%v", r)
+		attention("clear it with \"falldue policy clear\", or set one that all workers can apply; upgrade workers whose release cannot read it", "%v", r)
 	}
 	for _, p := range RefusedPauses(workers) {
 		attention("upgrade these workers, or end the pause with the release that has set it", "%v", p)
@@ -53,7 +53,7 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, w := range workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
 			if w.Live() {
-				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s", w.ID, key, w.UnreadPolicies[key])
+				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read per-task policy %s, and leaves its tasks alone: %s", w.ID, key, w.UnreadPolicies[key])
 			}
 		}
 	}

@@ -18,7 +18,7 @@ const (
 	Fine Level = iota
 	// Unchecked: the check could not be made, without a right or of time, for example.
 	Unchecked
-	// Attention: somebody should look at it.
+	// Attention: a person should look at it.
 	Attention
 	// Broken: something does not work.
 	Broken
@@ -61,7 +61,7 @@ const checkLimit = 10 * time.Second
 // Diagnose checks the server, the tables and what waits in them, as far as the server's
 // catalog allows, and returns one finding or more for each check. A check that fails, or takes longer than 10 seconds, is a finding
 // too and does not keep the others from being made. Diagnose changes nothing. The error is
-// that of ctx.
+// ctx's.
 func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{

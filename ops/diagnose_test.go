@@ -72,9 +72,9 @@ func TestDiagnose(t *testing.T) {
 			level ops.Level
 			text  string
 		}{
-			"policies": {ops.Broken, "policy broken of tasks' own cannot be read: backoff: "},
+			"policies": {ops.Broken, "per-task policy broken cannot be read: backoff: "},
 			"overdue":  {ops.Attention, "3 tasks of kind report in queue default overdue, the first since "},
-			"leases":   {ops.Attention, "the leases of 2 tasks ended more than an hour ago, and nobody has claimed them since"},
+			"leases":   {ops.Attention, "the leases of 2 tasks ended more than an hour ago, and no worker has claimed them since"},
 		} {
 			if f := found[name]; len(f) != 1 || f[0].Level != want.level || !strings.HasPrefix(f[0].Text, want.text) {
 				t.Errorf("%s: %+v, want level %v, %s", name, f, want.level, want.text)

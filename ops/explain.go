@@ -28,7 +28,7 @@ type Plan struct {
 	//	take                  claims what was found
 	//	extend                extends leases
 	//	settle_done           deletes tasks that have succeeded
-	//	settle_alike          ends claims that end alike, such as those of tasks that are kept
+	//	settle_alike          ends claims that end alike, such as the claims of tasks that are kept
 	//	settle_each           ends claims each in its own way
 	Statement string
 	SQL       string
@@ -48,9 +48,9 @@ type Plan struct {
 const explainedLanes = 100
 
 // Explain returns the statements that workers of a queue send for the lanes that it has now,
-// with the server's plans. What a worker sends more for some tasks, such as those of flows and
-// those with progress, is left out, as are enqueues: an insert has no plan to speak of, and what
-// unique tasks need besides is left out too. Nothing is changed or locked, but servers ask for
+// with the server's plans. What a worker sends more for some tasks, such as tasks of flows and
+// tasks with progress, is left out, as are enqueues: an insert has no plan to speak of, and what
+// unique tasks need in addition is left out too. Nothing is changed or locked, but servers ask for
 // the right to. Lanes whose policies are not known have the default policy in it, and limits are
 // those that live workers have announced. There is no plan if no task waits.
 func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {

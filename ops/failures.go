@@ -58,7 +58,7 @@ type FailureGroup struct {
 	// to the present.
 	First, Last time.Time
 	// Newest is the id of the task that failed at Last, and Examples are up to 3 ids of the group,
-	// with that of Newest first.
+	// with Newest first.
 	Newest   int64
 	Examples []int64
 

@@ -18,7 +18,7 @@ import (
 // others match it.
 type Filter struct {
 	Queue, Kind string
-	// Key is the key of [falldue.EnqueueOptions], or that of a [falldue.TaskInfo].
+	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo].
 	Key   string
 	State falldue.State
 	// Phase says more than State about tasks that are not finished. No index has it: calls look at

@@ -51,7 +51,7 @@ func (h QueueHandlers) Age() (oldest time.Duration) {
 	return oldest
 }
 
-// BusyQueues lists the queues of which all handlers of live workers run, by name.
+// BusyQueues lists the queues whose handlers all run on live workers, by name.
 func BusyQueues(workers []Worker) (list []QueueHandlers) {
 	var queues []string
 	for _, w := range workers {
@@ -66,7 +66,7 @@ func BusyQueues(workers []Worker) (list []QueueHandlers) {
 	return list
 }
 
-// Capacity returns how many handlers of live workers may run tasks of a kind at once or, if it is
+// Capacity returns how many handlers of live workers may run tasks of a kind concurrently or, if it is
 // "", of any kind. A worker that is stopping has none. Limits may let fewer run.
 func Capacity(workers []Worker, kind string) (n int) {
 	for _, w := range workers {

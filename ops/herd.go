@@ -49,7 +49,7 @@ const maxBuckets = 100_000
 
 // Stampede returns the load that the retries of tasks make that fail at the same time,
 // after the picture of ananthakumaran, "Visualization of backoff functions". Its error
-// is that of ctx or of an invalid policy, or names what is out of range in o.
+// comes from ctx or from an invalid policy, or names what is out of range in o.
 func Stampede(ctx context.Context, p backoff.Policy, o Outage) (Herd, error) {
 	if err := p.Err(); err != nil {
 		return Herd{}, err

@@ -18,9 +18,9 @@ import (
 type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
-	// is that of the subject. Own is how many have a per-task policy, which they keep.
-	// Of an override with steps, AtOnce and Exhausted are those of the step with the most,
-	// and Sooner and Later those of the first. After has all steps, and the end.
+	// is the subject's. Own is how many have a per-task policy, which they keep.
+	// Of an override with steps, AtOnce and Exhausted belong to the step with the most,
+	// and Sooner and Later to the first. After has all steps, and the end.
 	Diff
 	// Unknown is how many others that have failed follow the override: their policy is not
 	// known. It may make any of them due immediately. UnknownExhausted is how many of them
@@ -45,7 +45,7 @@ func (e Effect) Drastic(most int64) bool {
 // Impact returns what an override would do to the tasks that wait now, compared with the
 // policies and overrides that hold now, with loads up to a horizon as for
 // [Profile.Forecast]. A more specific override continues to hold for its tasks. For a subject
-// with a key take the profile of that key. The error is that of an invalid horizon, or of an
+// with a key take the profile of that key. The error comes from an invalid horizon, or an
 // override that cannot be made of the policies that are known.
 func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
@@ -259,7 +259,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		}
 		policy, known := p.policies.Code(t)
 		if !known {
-			return nil, fmt.Errorf("ops: the policy of kind %s, of which tasks wait, is not known", g.Kind)
+			return nil, fmt.Errorf("ops: the policy of kind %s, which has waiting tasks, is not known", g.Kind)
 		}
 		late.groups, late.delays = append(late.groups, g), append(late.delays, delayOf(g, policy))
 	}

@@ -25,7 +25,7 @@ func Hold() backoff.Override {
 	return held
 }
 
-// IsHold reports whether an override is that of [Hold].
+// IsHold reports whether [Hold] makes an override.
 func IsHold(o backoff.Override) bool { return o.String() == Hold().String() }
 
 // OverrideName returns the text of an override, or "hold".

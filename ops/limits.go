@@ -31,7 +31,7 @@ func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
 func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 }
 
 // Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks that
-// count now. The state of limits per key is that of each key: [Ops.Why] has it for a task.
+// count now. Limits per key have a state for each key: [Ops.Why] has it for a task.
 func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	owners := map[string]string{} // by the names of limits
 	var limits []store.Limit

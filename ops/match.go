@@ -123,7 +123,7 @@ func contains(whole, part any) bool {
 }
 
 // equalNumbers compares numbers that may be written in different ways. Some engines write
-// them anew. Whole numbers of 64 bits differ although doubles may not.
+// them anew. Whole numbers of 64 bits differ although their doubles can be equal.
 func equalNumbers(a, b json.Number) bool {
 	if a == b {
 		return true

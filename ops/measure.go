@@ -18,7 +18,7 @@ import (
 
 // Benchmark says what [Measure] does.
 type Benchmark struct {
-	// Schema is that of [falldue.Config].
+	// Schema is [falldue.Config]'s.
 	Schema string
 	// Tasks is the number of tasks to store and to run, up to [MaxMeasured] (default 20,000).
 	Tasks int
@@ -28,7 +28,7 @@ type Benchmark struct {
 	Starts int
 }
 
-// MaxMeasured is the greatest number of tasks of a [Benchmark]. It keeps somebody from filling
+// MaxMeasured is the greatest number of tasks of a [Benchmark]. It keeps a caller from filling
 // the disk by a mistake.
 const MaxMeasured = 10_000_000
 
@@ -62,7 +62,7 @@ const (
 //
 // The tables are its own, with names that no other tables have. It creates them, and drops them
 // when it ends, also after ctx has ended. The server works hard meanwhile. What it measures
-// depends on the size of the pool, of which it uses some 20 connections.
+// depends on the size of the pool, and it uses some 20 connections.
 func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurement) error) (err error) {
 	b.Tasks, b.Handlers, b.Starts = cmp.Or(b.Tasks, 20_000), cmp.Or(b.Handlers, 100), cmp.Or(b.Starts, 200)
 	if b.Tasks < 0 || b.Tasks > MaxMeasured || b.Handlers < 0 || b.Starts < 0 || b.Starts > MaxMeasured {

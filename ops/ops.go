@@ -49,7 +49,7 @@ func New(q *falldue.Queue) *Ops {
 // handles them has them. The policy of the kind "" is for all kinds without one here. They come
 // before the policies of the kinds that the queue handles, and those before the policies that live
 // workers announce. If the policy of a kind is unknown, so is when its failed tasks are due. The
-// error is that of an invalid policy.
+// error comes from an invalid policy.
 func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		if err := policies[kind].Err(); err != nil {

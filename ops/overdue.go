@@ -39,7 +39,7 @@ func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 //
 // Overdue jumps from lane to lane in the index, and costs no more if more tasks wait. With an
 // error, tasks of some queues may be missing. Workers look for overdue tasks once a minute, too, and
-// log those of kinds that they do not handle if the first of them has not been taken since.
+// log tasks of kinds that they do not handle if the first of them has not been taken since.
 func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
 	if olderThan < 0 || olderThan > maxDelay {
 		return nil, invalid("olderThan %v: must be 0 to %s", olderThan, longestDelay)

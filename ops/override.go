@@ -34,14 +34,14 @@ type OverrideStep struct {
 // Override is an override of policies as [Ops.Overrides] lists it.
 type Override struct {
 	falldue.Subject
-	// Formula is that of the step that is in effect now, or of the last one that was. Steps are
-	// all of them, of which the first has After 0.
+	// Formula is the formula of the step in effect now, or of the last one. Steps are
+	// all of them, and the first has After 0.
 	Formula    backoff.Override
 	Steps      []OverrideStep
 	IncludeOwn bool
 	At, Until  time.Time // when it was set, and when it ends; a zero Until is never
 	falldue.Note
-	// Cleared reports that the policies were set back to those of the code. Only the history
+	// Cleared reports that the policies were set back to the code's. Only the history
 	// has such an entry.
 	Cleared bool
 }

@@ -12,7 +12,7 @@ import (
 // OwnPolicy is a policy that tasks of a kind in a queue have of their own, see
 // [falldue.EnqueueOptions].
 type OwnPolicy struct {
-	// Key is that of [falldue.TaskInfo.Policy], and Text the policy if it can be read.
+	// Key is the key in [falldue.TaskInfo.Policy], and Text the policy if it can be read.
 	Key, Text string
 	Err       error // why it cannot be read, or nil
 	Queue     string

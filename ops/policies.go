@@ -11,18 +11,18 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Policies are policies in force: those of kinds, and those that tasks have of their own.
+// Policies are policies in force: the policies of kinds, and per-task policies.
 type Policies struct {
 	kinds, own map[string]backoff.Policy
 	announced  map[string]backoff.Policy // those that most live workers have
-	releases   map[string][]KindPolicy   // those of live workers, if they have several
+	releases   map[string][]KindPolicy   // the releases of live workers, if they have several
 	overrides  []Override                // the most specific first
 	// Unreadable has why the policies of some keys are not known.
 	Unreadable map[string]error
 }
 
 // Policies returns the policies of [Ops.WithPolicies] and of the kinds that the queue handles,
-// those that live workers announce for other kinds, those of the keys that tasks have, see
+// policies that live workers announce for other kinds, per-task policies by the keys that tasks have, see
 // [falldue.TaskInfo], and what overrides make of them ([Ops.SetPolicy]). Of several policies of a
 // kind it is the one that most workers have, see [KindPolicies]. Keys that are "" are left out. A
 // policy that cannot be read is no error.
@@ -95,8 +95,8 @@ func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 }
 
 // Releases returns the policies that live workers have for a kind, if they have several and
-// the code does not give one here: that of most workers first, which is what the others of these
-// methods go by. A worker goes by its own.
+// the code does not give one here: the policy of most workers first, which the other
+// methods use. A worker uses its own.
 func (p Policies) Releases(kind string) []KindPolicy {
 	if _, given := p.given(kind, ""); given {
 		return nil

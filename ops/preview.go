@@ -40,7 +40,7 @@ type Retry struct {
 const maxRetries = 1_000_000
 
 // Preview returns the schedule that a policy gives, up to the number of retries. The
-// error is that of an invalid policy, or says which numbers of retries are allowed: 1
+// error comes from an invalid policy, or from a number of retries outside 1
 // to 1,000,000.
 func Preview(p backoff.Policy, retries int) (Schedule, error) {
 	if err := p.Err(); err != nil {

@@ -34,7 +34,7 @@ type Profile struct {
 // Overrides of the policies of single keys are not in it, see [Ops.ProfileKey].
 func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
-// ProfileKey is like [Ops.Profile] for the tasks with a key alone. The key is that of
+// ProfileKey is like [Ops.Profile] for the tasks with a key alone. The key is the key of
 // [falldue.TaskInfo].
 func (o *Ops) ProfileKey(ctx context.Context, key string) (*Profile, error) {
 	return o.profile(ctx, key)
@@ -184,7 +184,7 @@ func (b *loadBuilder) load(horizon time.Duration) Load {
 
 // dueMicros returns when a task falls due, in microseconds since 1970.
 func dueMicros(anchor int64, delay time.Duration) int64 {
-	const most = 1 << 60 // far from any time that somebody may have meant
+	const most = 1 << 60 // far from any time that a caller may have meant
 	return max(min(anchor, most), -most) + delay.Microseconds()
 }
 
@@ -241,7 +241,7 @@ type Forecast struct {
 }
 
 // Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to
-// 365 days, and 24 hours if it is 0. Its policies are those of [Config] and the tasks'
+// 365 days, and 24 hours if it is 0. Its policies are [Config]'s and the tasks'
 // own.
 func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 	horizon, err := validHorizon(horizon)

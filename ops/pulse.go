@@ -15,7 +15,7 @@ type Rate struct {
 	Known bool
 }
 
-// plus returns the rate of two workers together, of those of which it is known.
+// plus returns the rate of two workers together, leaving out an unknown one.
 func (r Rate) plus(other Rate) Rate {
 	return Rate{r.Done + other.Done, r.Failed + other.Failed, r.Known || other.Known}
 }
@@ -43,7 +43,7 @@ func (r *Rates) Add(workers []Worker) map[string]Rate {
 	return rates
 }
 
-// rateBetween returns the rate of a worker between two announcements, of which the first may
+// rateBetween returns the rate of a worker between two heartbeats. The first one may
 // be missing.
 func rateBetween(before, after Worker) Rate {
 	took := after.Seen.Sub(before.Seen).Seconds()
@@ -59,7 +59,7 @@ type Pulse struct {
 	At time.Time
 	// Workers are those that live.
 	Workers []Worker
-	// Rates are the rates of these workers, by their ids, and Rate that of all of them.
+	// Rates are the rates of these workers, by their ids, and Rate the rate of all of them.
 	Rates map[string]Rate
 	Rate  Rate
 	// Lost are the workers that ended without a word within the last hour.
@@ -98,7 +98,7 @@ func (p Pulse) Lanes() (n int) {
 	return n
 }
 
-// First returns the queue whose first task falls due before those of the others. It reports
+// First returns the queue whose first task falls due before the others'. It reports
 // false if there is none, or none is known.
 func (p Pulse) First() (first Queue, ok bool) {
 	for _, q := range p.Queues {

@@ -17,7 +17,7 @@ type Step struct {
 	After time.Duration
 	// Share is the share of the new policy in the delay, 0 to 1.
 	Share float64
-	// Policy has a delay between those of the two policies, and all else of the new one. The
+	// Policy has a delay between the delays of the two policies, and all else of the new one. The
 	// last step has the new policy itself.
 	Policy backoff.Policy
 	// Due is how many tasks fall due in the busiest minute of the step.
@@ -32,7 +32,7 @@ const (
 	// is cut, and perShare the time that a part of the way between distant delays has.
 	minShares = 1000
 	perShare  = 10 * time.Second
-	// maxRamp is the greatest number of minutes of a ramp, each of which may have a step.
+	// maxRamp is the greatest number of minutes of a ramp; each may have a step.
 	maxRamp = 3 * 24 * 60
 )
 
@@ -42,9 +42,9 @@ const (
 // specific override continues to hold are not in it. The first step is at 0, and replaces the
 // override of the kind that is set now.
 //
-// Where different policies hold in several queues, the steps begin with that of most tasks.
+// Where several queues have different policies in effect, the steps begin with the policy of most tasks.
 //
-// The error is that of an invalid policy or rate, or says that the policy of the kind is not
+// The error comes from an invalid policy or rate, or says that the policy of the kind is not
 // known, or that the ramp would take more than three days.
 func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step, error) {
 	if err := to.Err(); err != nil {

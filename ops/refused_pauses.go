@@ -41,5 +41,5 @@ func RefusedPauses(workers []Worker) (list []RefusedPause) {
 
 // String says in words which workers cannot apply the pause, and why.
 func (p RefusedPause) String() string {
-	return fmt.Sprintf("%s cannot obey the pause of %s, and the tasks go on there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
+	return fmt.Sprintf("%s cannot apply the pause of %s, and the tasks continue there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
 }

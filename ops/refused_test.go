@@ -54,7 +54,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if r.Subject != "kind:mail" || r.Own != large.String() || r.Holds != large.String() || !strings.Contains(r.Error, "512 nodes") || len(r.Workers) != 1 || r.Workers[0] != list[0].ID {
 			t.Errorf("refused is %+v", r)
 		}
-		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot obey the policy that is set for kind:mail, and \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the policy that is set for kind:mail, and \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
 			t.Errorf("workers: %+v", f)
 		}
 		id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
@@ -174,7 +174,7 @@ func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 			return len(list) == 2 && slices.ContainsFunc(list, func(w ops.Worker) bool { return !reads(w) })
 		})
 		list = slices.DeleteFunc(list, reads)
-		if f := b.findings(i)["workers"]; !mentions(f, "worker "+list[0].ID+" cannot read policy "+task.Policy+" of tasks' own") {
+		if f := b.findings(i)["workers"]; !mentions(f, "worker "+list[0].ID+" cannot read per-task policy "+task.Policy+",") {
 			t.Errorf("workers: %+v", f)
 		}
 		stop()
@@ -226,7 +226,7 @@ func TestRefusedPauses(t *testing.T) {
 		if p.Subject != "kind:mail shard:3" || len(p.Workers) != 1 || p.Workers[0] != list[0].ID || !strings.Contains(p.Error, "does not know the subject") {
 			t.Errorf("refused is %+v", p)
 		}
-		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot obey the pause of kind:mail shard:3, and the tasks go on there ("+list[0].ID+"): this release does not know") {
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the pause of kind:mail shard:3, and the tasks continue there ("+list[0].ID+"): this release does not know") {
 			t.Errorf("workers: %+v", f)
 		}
 		change(statements.ChangeResume)

@@ -19,7 +19,7 @@ import (
 // the end that the options give. Workers apply it within two seconds: to waiting tasks
 // immediately, to running ones when they fail. No row of a task is written. The override is
 // stored in the database, and is in effect for workers that start later, and for the policies of
-// a later deploy: the original policy in it is always that of the code.
+// a later deploy: the original policy in it is always the code's.
 //
 // A second SetPolicy of the same subject replaces the first: the newest is in effect, by the
 // database's clock, and the history keeps both. Of several subjects that name a task, the
@@ -131,8 +131,8 @@ func policyChanges(changes []store.StoredChange) (list []store.StoredChange) {
 	return list
 }
 
-// checkOverride checks what an override makes of policies: of those of the kinds that the queue
-// or a live worker handles, or that of the subject, or else the default policy.
+// checkOverride checks what an override makes of policies: of the kinds that the queue
+// or a live worker handles, or of the subject, or else of the default policy.
 func (o *Ops) checkOverride(ctx context.Context, s falldue.Subject, steps []OverrideStep) error {
 	known, err := o.Policies(ctx, s.Policy)
 	if err != nil {

@@ -55,9 +55,9 @@ const (
 )
 
 // Simulate returns how a system recovers from an outage under a policy, which all tasks have,
-// also those of the backlog. Workers take the tasks in the order in which they fall due. It
-// knows no leases and no limits but those of the policy. The time since the first attempt is
-// not known of the backlog's tasks: it counts from their last failure. The error is that of
+// including the backlog. Workers take the tasks in the order in which they fall due. It
+// knows no leases and only the limits of the policy. The time since the first attempt is
+// not known of the backlog's tasks: it counts from their last failure. The error comes from
 // ctx or of an invalid policy, or says what is out of range.
 func Simulate(ctx context.Context, p backoff.Policy, s Scenario) (Recovery, error) {
 	return simulate(ctx, p, s, maxSimulated)
@@ -70,7 +70,7 @@ func simulate(ctx context.Context, p backoff.Policy, s Scenario, most int) (Reco
 	return run(ctx, only(p), s, most)
 }
 
-// run simulates all tasks under a rule, or under those of the backlog if it is nil.
+// run simulates all tasks under a rule, or under the backlog's rules if it is nil.
 func run(ctx context.Context, rule course, s Scenario, most int) (Recovery, error) {
 	if err := s.validate(); err != nil {
 		return Recovery{}, err

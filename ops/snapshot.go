@@ -11,11 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// snapshot is what decides when tasks run, besides the tasks themselves and the permits of limits.
+// snapshot is what decides when tasks run, in addition to the tasks themselves and the permits of limits.
 type snapshot struct {
 	Policies
 	pauses  []Pause
-	workers []Worker         // none if this user may not read them
+	workers []Worker         // none if this user cannot read them
 	unread  error            // why not
 	self    store.WorkerInfo // of a worker of the queue, if it ran one
 }

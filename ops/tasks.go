@@ -54,9 +54,9 @@ const (
 	maxSearched = 10_000
 	// maxSearchedBytes is the number of bytes of payloads after which a page ends.
 	maxSearchedBytes = 64 << 20
-	// searchedAtOnce is the number of tasks that are read at once to match their payloads.
+	// searchedAtOnce is the number of tasks that are read together to match their payloads.
 	searchedAtOnce = 100
-	// phasedAtOnce is the number of tasks that are read at once to find their phases.
+	// phasedAtOnce is the number of tasks that are read together to find their phases.
 	phasedAtOnce = 500
 )
 

@@ -15,7 +15,7 @@ import (
 // Why says why a worker may run a task now, or why none may.
 type Why struct {
 	Task falldue.TaskInfo
-	// Conditions are those of a claim of the task, each with whether it holds. Of a finished
+	// Conditions are the conditions of a claim of the task, each with whether it is met. Of a finished
 	// task there is [WhyState] alone, of a blocked one [WhyState] and [WhyMembers], and of a
 	// running one [WhyState] and [WhyClaim]: the others do not matter then.
 	Conditions []Condition
@@ -35,7 +35,7 @@ type Condition interface {
 }
 
 // Ends returns when a condition that does not hold will hold by itself, by the database's
-// clock. It is the zero time if that depends on somebody, or is not known.
+// clock. It is the zero time if that depends on a person, or is not known.
 func Ends(c Condition) time.Time {
 	switch c := c.(type) {
 	case WhyDue:
@@ -53,7 +53,7 @@ func (w Why) Runnable() bool {
 	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
 }
 
-// Next returns when all conditions hold, if nobody does anything meanwhile: now if the task
+// Next returns when all conditions are met, if no one changes anything in the meantime: now if the task
 // is runnable, and the zero time if that is not known. The task then waits for a free
 // handler, behind those that [WhyRank] counts. Handlers that are busy now count only if
 // nothing else keeps the task waiting.
@@ -84,7 +84,7 @@ func (w Why) waits() bool {
 const whyTries = 3
 
 // Why returns the conditions of a claim of a task, with their numbers. It reads them one
-// after the other, so that those of a busy queue are of moments that lie close together.
+// after the other, so that the answers for a busy queue come from moments that lie close together.
 // To find out whether another transaction has locked the task's row, it locks the row for a moment if
 // it may. The error wraps [falldue.ErrNotFound] if there is no such task.
 func (o *Ops) Why(ctx context.Context, id int64) (Why, error) {

@@ -50,7 +50,7 @@ type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
 	Err  error  // why it cannot be read, or nil
-	// Unread are the ids of live workers that handle the task and cannot read it, such as those
+	// Unread are the ids of live workers that handle the task and cannot read it, such as workers
 	// of an older release, and UnreadError is why the first of them cannot. Handling is how many
 	// live workers handle the task.
 	Unread      []string
@@ -107,18 +107,18 @@ type WhyPause struct{ Pauses []Pause }
 type WhyWorker struct {
 	// Workers are the ids of these workers.
 	Workers []string
-	// InQueue are those of live workers that work on the queue and do not handle the kind,
+	// InQueue are the live workers that work on the queue and do not handle the kind,
 	// and OfKind those that handle the kind and do not work on the queue. Stopping are
 	// those that would do both and are shutting down.
 	InQueue, OfKind, Stopping []string
-	// Unread are those of Workers that cannot read pauses, overrides and cancels, and
+	// Unread are the Workers that cannot read pauses, overrides and cancels, and
 	// UnreadError is why the first of them cannot.
 	Unread      []string
 	UnreadError string
 }
 
 // WhyHandlers is how many handlers of the queue run on the live workers that handle the task's
-// kind there. It holds if one of them is free. The numbers are those of the last announcements
+// kind there. It is met if one of them is free. The numbers come from the last heartbeats
 // of these workers, which are up to a minute old; each has its age.
 type WhyHandlers struct {
 	QueueHandlers
@@ -131,12 +131,12 @@ type WhyHandlers struct {
 type WhyLimit struct {
 	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of:
 	// "kind charge", or "queue default". PerKey reports whether it counts the tasks of each
-	// key apart; then it is that of the task's key.
+	// key apart; then it is the limit of the task's key.
 	Limit, Owner string
 	PerKey       bool
 	// Room is how many more tasks it admits.
 	Room int
-	// Taken has the ids of the tasks that have its permits. Those of a rate with a burst are
+	// Taken has the ids of the tasks that have its permits. Permits of a rate with a burst are
 	// not known.
 	Taken []int64
 	// Free is when it admits the next task, of a rate. Otherwise it is the zero time: a
@@ -162,7 +162,7 @@ type WhySequence struct {
 // changed it. It holds unless that is so. SQLite, which locks no rows, has no such condition.
 type WhyLock struct {
 	Locked bool
-	// Known is false if the server cannot tell, or the user may not lock rows.
+	// Known is false if the server cannot tell, or the user cannot lock rows.
 	Known bool
 }
 

@@ -77,7 +77,7 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 }
 
 // obeyedBy returns which workers apply the override that holds for a task whose own policy is p,
-// and which ones refuse it. They are those of holders, or if it is nil those that handle the
+// and which ones refuse it. They are the kinds of holders, or if it is nil the workers that handle the
 // task; if none of these refuses, it returns holders.
 func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker, holders []string) (obeying []string, refusing []RefusedOverride) {
 	if c.Override == nil {

@@ -29,11 +29,11 @@ func (w Why) Conclusion() string {
 	case t.State == falldue.StateBlocked:
 		return task + ", is blocked: it runs after others, see members"
 	case t.State != falldue.StateOpen && t.State != falldue.StateSnoozed:
-		return task + fmt.Sprintf(", is %s and does not run again by itself", t.State)
+		return task + fmt.Sprintf(", is %s and is not retried", t.State)
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
 		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
 	case next.IsZero():
-		return task + ", cannot run now, and nobody knows when it will: see " + strings.Join(names, ", ")
+		return task + ", cannot run now, and it is unknown when it will: see " + strings.Join(names, ", ")
 	default:
 		return task + ", cannot run now. It can " + words.In(next, t.Now) + ", if a handler is free then: see " + strings.Join(names, ", ")
 	}
@@ -211,7 +211,7 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 		}
 		switch {
 		case r.Refused != "":
-			when += " of " + words.Names(r.Workers) + ", which cannot obey what is set: " + r.Refused
+			when += " of " + words.Names(r.Workers) + ", which cannot apply what is set: " + r.Refused
 		case len(c.Rules) > 1:
 			when += " of " + strings.Join(r.Workers, " ")
 		}
@@ -241,7 +241,7 @@ func (c WhyPause) Describe(t falldue.TaskInfo) string {
 		}
 		text += " since " + words.At(p.At, t.Now)
 		if p.Until.IsZero() {
-			text += ", until somebody resumes it"
+			text += ", until it is resumed"
 		} else {
 			text += ", until " + words.At(p.Until, t.Now)
 		}
@@ -354,9 +354,9 @@ func (c WhyLock) Describe(_ falldue.TaskInfo) string {
 	case c.Locked:
 		return "a transaction has locked its row, and workers pass it over"
 	case c.Known:
-		return "nobody has locked its row"
+		return "no transaction holds its row lock"
 	}
-	return "whether somebody has locked its row is not known: the server cannot tell, or this user may not lock rows"
+	return "whether a transaction holds its row lock is not known: the server cannot tell, or this user cannot lock rows"
 }
 
 // Describe implements [Condition].

@@ -39,7 +39,7 @@ func TestTextsOfConditions(t *testing.T) {
 		{ops.WhyDue{Attempts: 3, Failed: now, Now: now, Rules: []ops.DueRule{{Policy: "delay 2h", Delay: 2 * time.Hour, At: now.Add(2 * time.Hour), From: now.Add(time.Hour)}}},
 			"due", "attempt 3 failed at 2026-12-11 14:02:00 UTC; held until 2026-12-11 15:02:00 UTC, in 1h; then due in 2h, at 2026-12-11 16:02:00 UTC, after 2h by the policy delay 2h"},
 		{ops.WhyDue{Attempts: 2, Anchor: now, Now: now}, "due", "its wait after 2 attempts counts from 2026-12-11 14:02:00 UTC, as when a lease ends; its policy is not known, since no live worker handles its kind; give it with --policy"},
-		{ops.WhyPause{Pauses: []ops.Pause{{Subject: falldue.Subject{Kind: "mail"}, At: now.Add(-time.Hour), Until: now.Add(time.Hour), Note: falldue.Note{Who: "ann", Why: "closed"}}, {Subject: falldue.Subject{Queue: "default"}, At: now}}}, "pause", "kind:mail is paused by ann since 2026-12-11 13:02:00 UTC, 1h ago, until 2026-12-11 15:02:00 UTC, in 1h: closed; queue:default is paused since 2026-12-11 14:02:00 UTC, now, until somebody resumes it"},
+		{ops.WhyPause{Pauses: []ops.Pause{{Subject: falldue.Subject{Kind: "mail"}, At: now.Add(-time.Hour), Until: now.Add(time.Hour), Note: falldue.Note{Who: "ann", Why: "closed"}}, {Subject: falldue.Subject{Queue: "default"}, At: now}}}, "pause", "kind:mail is paused by ann since 2026-12-11 13:02:00 UTC, 1h ago, until 2026-12-11 15:02:00 UTC, in 1h: closed; queue:default is paused since 2026-12-11 14:02:00 UTC, now, until it is resumed"},
 		{ops.WhyWorker{Stopping: []string{"a"}, InQueue: []string{"b"}, OfKind: []string{"c"}}, "worker", "no live worker handles kind mail in queue default; shutting down: a; in its queue, without a handler of its kind: b; with a handler of its kind, in other queues: c"},
 		{ops.WhyWorker{Workers: []string{"1", "2", "3", "4", "5", "6", "7"}}, "worker", "live workers of its queue that handle its kind: 1 2 3 4 5 and 2 more"},
 		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 3, Workers: []ops.WorkerHandlers{{"a", 1, 1, 3 * time.Second}, {"b", 2, 2, 12 * time.Second}}}, Every: 25 * time.Second, Over: 5 * time.Minute},
@@ -55,7 +55,7 @@ func TestTextsOfConditions(t *testing.T) {
 		{ops.WhySequence{Next: 4, NextDue: now, NextPaused: true}, "sequence", "task 4 comes before it, and waits, since it is paused"},
 		{ops.WhySequence{}, "sequence", "it is the next one of its key"},
 		{ops.WhyLock{Locked: true, Known: true}, "lock", "a transaction has locked its row, and workers pass it over"},
-		{ops.WhyLock{}, "lock", "whether somebody has locked its row is not known: the server cannot tell, or this user may not lock rows"},
+		{ops.WhyLock{}, "lock", "whether a transaction holds its row lock is not known: the server cannot tell, or this user cannot lock rows"},
 		{ops.WhyRank{Ahead: 10_000, More: true}, "rank", "more than 10,000 tasks of its lane come before it"},
 		{ops.WhyRank{Ahead: 1234}, "rank", "1,234 before it in its lane"},
 	} {

@@ -32,7 +32,7 @@ type Worker struct {
 	Running      int
 	Done, Failed int64
 	// Recent is how the runs of each kind have ended in RecentTime, up to five minutes before
-	// it was last seen. Kinds of which none has ended are left out.
+	// it was last seen. Kinds without an ended one are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
 	// Latest and LatestTime are the same of the last 30 to 45 seconds before it was last seen.
@@ -68,7 +68,7 @@ type Worker struct {
 type RefusedOverride struct {
 	// Subject is what the override is set for, such as kind:charge.
 	Subject string
-	// Own is the policy of the code, or of tasks' own, of which it was to make another, and
+	// Own is the policy of the code, or the per-task policy, that it should have changed, and
 	// Holds the policy that holds for it instead. Both are "" if the workers cannot read the
 	// override. Then what has held before it holds on.
 	Own, Holds string
@@ -144,7 +144,7 @@ type Pace struct {
 	Over time.Duration
 }
 
-// Of returns the pace of a kind, in tasks a second, or that of all kinds if it is "".
+// Of returns the pace of a kind, in tasks a second, or the pace of all kinds if it is "".
 func (p Pace) Of(kind string) float64 {
 	if kind == "" {
 		return p.PerSecond
@@ -170,7 +170,7 @@ func PaceOf(workers []Worker) Pace {
 }
 
 // Workers lists the workers, the one first that started first. One that ends removes itself.
-// One that dies stays in the list for an hour, and is not live. A worker that may not write
+// One that dies stays in the list for an hour, and is not live. A worker that cannot write
 // the table of workers runs tasks all the same, and is missing here.
 func (o *Ops) Workers(ctx context.Context) ([]Worker, error) {
 	rows, err := o.store.Workers(ctx)
@@ -239,8 +239,8 @@ type KindPolicy struct {
 }
 
 // KindPolicies returns the policies that live workers have for the kinds that they handle,
-// by kind: that of most workers first. A kind with several is handled by workers of several
-// releases, and its tasks fall due by that of the worker that looks.
+// by kind: the policy of most workers first. A kind with several is handled by workers of several
+// releases, and its tasks fall due by the policy of the polling worker.
 func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	kinds := map[string][]KindPolicy{}
 	for _, w := range workers {
@@ -303,7 +303,7 @@ func (r RefusedOverride) String() string {
 	if r.Holds != "" {
 		instead = fmt.Sprintf("%q holds", r.Holds)
 	}
-	return fmt.Sprintf("%s cannot obey the policy that is set for %s, and %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
+	return fmt.Sprintf("%s cannot apply the policy that is set for %s, and %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
 }
 
 // refusal returns what the worker says of an override if it cannot make another policy of own.
@@ -316,14 +316,14 @@ func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
 }
 
 // KindReleases is a kind for which live workers have several policies, as while a release is
-// being deployed: that of most workers first.
+// being deployed: the release of most workers first.
 type KindReleases struct {
 	Kind     string
 	Policies []KindPolicy
 }
 
 // Releases returns a kind, or if it is "" all kinds whose tasks wait, for which live workers
-// have several policies, of which the profile goes by the first; see [Policies.Releases].
+// have several policies, and the profile uses the first; see [Policies.Releases].
 func (p *Profile) Releases(kind string) (list []KindReleases) {
 	kinds := []string{kind}
 	if kind == "" {

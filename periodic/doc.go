@@ -5,7 +5,7 @@
 // context ends, in any process; [Scheduler.RunWorker] runs the queue's worker as well. Any
 // number of processes may do so. Each tick gives exactly one task, without a leader: the
 // transaction that stores the task also moves the schedule to its next tick, and only one
-// process can move it. The time is that of the database.
+// process can move it. The database's clock gives the time.
 //
 // Schedules are rows of the table falldue_schedules. [List] shows them, also to processes
 // that do not define them, and [Pause], [Resume], [Trigger] and [Remove] change them.

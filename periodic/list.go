@@ -13,7 +13,7 @@ import (
 // Info is a schedule as it is stored.
 type Info struct {
 	Name, Spec, Zone string
-	// Kind and Queue are those of its tasks.
+	// Kind and Queue are its tasks' kind and queue.
 	Kind, Queue string
 	Missed      Missed
 	NoOverlap   bool
@@ -28,7 +28,7 @@ type Info struct {
 	// Defined is when.
 	Defined time.Time
 	// Next is the next tick. A schedule whose Next is long past is one that no process
-	// defines any more, or that nobody runs.
+	// defines any more, or that no process runs.
 	Next time.Time
 	// Last is when it last enqueued a task, zero if it has not, and LastTask that task's id.
 	Last     time.Time

@@ -25,7 +25,7 @@ type Schedule struct {
 	// "Europe/Berlin". Defaults to UTC.
 	Zone string
 	// Task is the task that each tick enqueues, with its arguments, queue, priority, key and
-	// limit of attempts. Kind.Params makes it. It may not set Policy, Unique, Delay or
+	// limit of attempts. Kind.Params makes it. It must not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
 	// TaskAt returns the task of a tick, instead of Task: its arguments may depend on when
@@ -44,7 +44,7 @@ type Schedule struct {
 type Missed int
 
 const (
-	// Once enqueues one task for all missed ticks together, that of the last one.
+	// Once enqueues one task for all missed ticks together, with the time of the last one.
 	Once Missed = 0
 	// None enqueues no task for a tick that is more than a minute late.
 	None Missed = -1

@@ -86,7 +86,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 }
 
 // Run stores the schedules and enqueues their tasks until ctx ends. Then it returns nil. It
-// returns an error at once if it cannot store the schedules: the tables are missing
+// returns an error immediately if it cannot store the schedules: the tables are missing
 // ([falldue.ErrNotMigrated]), or the database does not answer. A database that fails later is
 // logged, and Run tries again until it answers.
 func (s *Scheduler) Run(ctx context.Context) error {
@@ -121,7 +121,7 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 // Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and
 // returns how long it is until the next one is due, or a negative duration if none will be. It is
 // for programs that are started again and again, and for tests; [Scheduler.Run] is the loop. The
-// error joins those of the schedules whose tasks the database has refused. The tasks of the
+// error joins the errors of the schedules whose tasks the database has refused. The tasks of the
 // others have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	s.ticking.Lock()

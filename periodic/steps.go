@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// step is what is to be done next for a schedule.
+// step is the next thing to do for a schedule.
 type step struct {
 	store.Schedule
 	do action
@@ -23,7 +23,7 @@ type action int
 const (
 	tickStep    action = iota // its tick is taken when it is due
 	restoreStep               // it was lost, and is stored again
-	replaceStep               // nobody has its definition, and this process stores its own
+	replaceStep               // no process has its definition, and this process stores its own
 )
 
 // wait returns how long it is until the step.
@@ -99,7 +99,7 @@ const (
 // stepped is what became of a step that was to be taken with others.
 type stepped struct {
 	step
-	taken  bool          // otherwise it is to be taken alone
+	taken  bool          // otherwise it is taken alone
 	missed bool          // another process has taken it, or has locked its row
 	wait   time.Duration // until the next one
 }

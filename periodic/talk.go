@@ -6,7 +6,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// While two releases run, all processes tick by the definition that is stored, that of the
+// While two releases run, all processes tick by the stored definition, which belongs to the
 // release that started last. If that one ends first, as after a rollback, nothing but the others
 // can notice. So a process with another definition asks in the row, and one that has the stored
 // definition answers. If none does, the process stores its own.

@@ -12,12 +12,12 @@
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 //
-// A worker that listens also looks for tasks as others do, and so finds those that nobody
+// A worker that listens also looks for tasks as others do, and so finds tasks that nothing
 // notifies it of: three times a second, and every 1.75 seconds after eleven minutes without a
 // task.
 //
 // The queue's own connections may lead to a pooler in transaction mode. The listening
-// one may not, and needs a DSN of the server itself:
+// one might not, and needs a DSN of the server itself:
 //
 //	q, err := falldue.New(pooled, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
 package pgnotify

@@ -43,7 +43,7 @@ import (
 // leaves three to its handlers and to all else.
 //
 // Behind a pooler in transaction mode, which forwards no notifications, set Listen
-// to a function that reaches the server itself, such as that of [pgnotify.DSN]. Without
+// to a function that reaches the server itself, such as [pgnotify.DSN]'s. Without
 // it workers do not listen there, and [falldue.Queue.Run] logs that.
 //
 // [pgnotify.DSN]: https://pkg.go.dev/github.com/falldue/falldue/pgnotify#DSN
@@ -68,7 +68,7 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	}](q)
 	own.pooled, own.log = inside.Store().Server().Caps.TransactionPooling, inside.Logger()
 	// The database has a goroutine. It is needed as long as the store is, which a call and a
-	// notice may use when nobody has the queue any more.
+	// notice may use when the queue is no longer in use.
 	runtime.AddCleanup(inside.Store(), pgxdb.Close, pool)
 	return q, nil
 }

@@ -196,7 +196,7 @@ var bulkCases = []conformanceCase{
 			}
 		}
 	}},
-	{"tasks retried at a rate fall due at no more than that, over a time evenly, and a change that was stopped goes on", func(t *testing.T, f *fixture) {
+	{"tasks retried at a rate fall due at no more than that, over a time evenly, and a change that was stopped continues", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("many", falldue.KindConfig{})
 		enqueueNumbers(t, q, k, manyTasks)
@@ -214,7 +214,7 @@ var bulkCases = []conformanceCase{
 		}
 		second, err := ops.New(q).RetryMany(t.Context(), cancelled, ops.BulkOptions{After: first.After, Spread: ops.Spread{Rate: 100, From: first.DueFrom}})
 		if err != nil || first.Changed+second.Changed != manyTasks || !second.Complete {
-			t.Fatalf("the change that goes on: %+v, error %v", second, err)
+			t.Fatalf("the change that continues: %+v, error %v", second, err)
 		}
 		if n := busiestSecond(t, q, "many"); n > 110 || n < 50 {
 			t.Errorf("%d tasks fall due in a second, want 100", n)
@@ -262,7 +262,7 @@ var bulkCases = []conformanceCase{
 			}
 		}
 		if id := enqueue(t, q, k, 1, once); !slices.Contains(ids, id) {
-			t.Errorf("a new task is stored beside the one that runs again: %d", id)
+			t.Errorf("a new task is stored alongside the one that runs again: %d", id)
 		}
 	}},
 	{"pages do not shift while tasks come and go", func(t *testing.T, f *fixture) {

@@ -107,7 +107,7 @@ var changeCases = []conformanceCase{
 			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
 		}
 	}},
-	{"a pause or an override with an end that is over is refused, and the one that holds goes on", func(t *testing.T, f *fixture) {
+	{"a pause or an override with an end in the past is refused, and the one in effect continues", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("paused", falldue.KindConfig{})
 		mail := falldue.Subject{Kind: "paused"}
 		now := readTask(t, q, enqueue(t, q, k, noteArgs{})).Now

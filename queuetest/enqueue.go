@@ -32,7 +32,7 @@ var enqueueCases = []conformanceCase{
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)
 		}
 	}),
-	inCallersTx("a task enqueued in a transaction runs after the commit, with sql.Tx, sqlx.Tx and that of the driver", func(t *testing.T, f *fixture) {
+	inCallersTx("a task enqueued in a transaction runs after the commit, with sql.Tx, sqlx.Tx and the driver's", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[noteArgs]("committed", falldue.KindConfig{})
 		ran := make(chan string, 3)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {

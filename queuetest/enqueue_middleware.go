@@ -169,7 +169,7 @@ var enqueueMiddlewareCases = []conformanceCase{
 		}
 		plain := f.queue(t, falldue.Config{})
 		if receipt, err := k.Enqueue(t.Context(), plain, noteArgs{}, falldue.EnqueueOptions{Key: key}); err != nil || readTask(t, plain, receipt.ID).Key != list[0].Key {
-			t.Errorf("the key %q of the tasks is not that of an enqueue (error %v)", list[0].Key, err)
+			t.Errorf("the key %q of the tasks is not the key of an enqueue (error %v)", list[0].Key, err)
 		}
 	}},
 }

@@ -104,7 +104,7 @@ var eventCases = []conformanceCase{
 			t.Errorf("hooks of %d claims count %d tasks, and %d that were settled; want %d", claims.Load(), c, settled.Load(), runs)
 		}
 	}),
-	{"a subscription that nobody reads drops events and counts them, and a hook that panics is logged", func(t *testing.T, f *fixture) {
+	{"a subscription without a reader drops events and counts them, and a hook that panics is logged", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, Hooks: falldue.Hooks{Event: func(falldue.Event) { panic("in a hook") }}})
 		k := falldue.NewKind[noteArgs]("unread", falldue.KindConfig{})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return nil })

@@ -84,7 +84,7 @@ var flowCases = []conformanceCase{
 			t.Errorf("the last members are %v (error %v), want %v", list, err, ids[n-2:n])
 		}
 	}},
-	{"the callback of an empty batch runs at once", func(t *testing.T, f *fixture) {
+	{"the callback of an empty batch runs immediately", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		enqueueFlow(t, q, flow.Batch().Then(step(1)))
@@ -162,7 +162,7 @@ var flowCases = []conformanceCase{
 		}
 		waitForState(t, q, ids[1], falldue.StateDone)
 	}},
-	{"nobody waits for a task that was deleted", func(t *testing.T, f *fixture) {
+	{"no task waits for a deleted one", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		var g flow.Flow
@@ -191,7 +191,7 @@ var flowCases = []conformanceCase{
 			t.Fatal(err)
 		}
 	}},
-	{"a running task adds others beside it, and the callback runs after these, too", func(t *testing.T, f *fixture) {
+	{"a running task adds siblings, and the callback runs after these, too", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
 			if task.Args != 0 {
@@ -209,7 +209,7 @@ var flowCases = []conformanceCase{
 			t.Errorf("the last to run is %d, want the callback", last)
 		}
 		if _, err := flow.AddSibling(t.Context(), q, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("beside a task that has ended: %v, want ErrNotFound", err)
+			t.Errorf("a sibling of a task that has ended: %v, want ErrNotFound", err)
 		}
 	}},
 	{"the callback runs though the worker died after it had settled the last of the batch", func(t *testing.T, f *fixture) {
@@ -222,7 +222,7 @@ var flowCases = []conformanceCase{
 		startWorker(t, q)
 		waitForState(t, q, ids[1], falldue.StateDone)
 	}},
-	{"what is done to the tasks of a flow by hand counts at once, without a worker", func(t *testing.T, f *fixture) {
+	{"changes of a flow's tasks by hand count immediately, without a worker", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		for name, one := range map[string]struct {
 			do   func(id int64, key string) error

@@ -30,7 +30,7 @@ var flowTxCases = []conformanceCase{
 			}
 		}
 	}),
-	inCallersTx("a handler that enqueues beside its task in a transaction has the callback wait for that, if it commits", func(t *testing.T, f *fixture) {
+	inCallersTx("the callback waits for a sibling that a handler enqueues in a transaction, if it commits", func(t *testing.T, f *fixture) {
 		q, runs := f.queue(t, falldue.Config{Concurrency: 1}), newFlowRuns()
 		runs.handle(q, flowKind, func(task falldue.Task[int]) error {
 			if task.Args != 0 {
@@ -58,11 +58,11 @@ var flowTxCases = []conformanceCase{
 			receive(t, runs.ran, "a run")
 		}
 		if last := runs.order[4]; last != 9 || len(runs.order) != 5 {
-			t.Errorf("%v ran, want 5 of which the callback is the last", runs.order)
+			t.Errorf("%v ran, want 5 with the callback as the last", runs.order)
 		}
 		tx := f.mustBegin(t)
 		if _, err := flow.AddSiblingTx(t.Context(), q, tx.Tx, ids[0], step(1)); !errors.Is(err, falldue.ErrNotFound) {
-			t.Errorf("beside a task that has ended: %v, want ErrNotFound", err)
+			t.Errorf("a sibling of a task that has ended: %v, want ErrNotFound", err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Error(err)

@@ -63,7 +63,7 @@ func checkKept(t *testing.T, f *fixture, k falldue.Kind[string], end func(q *fal
 	select {
 	case id := <-started:
 		close(release)
-		t.Fatalf("%s: task %d runs beside the handler of task %d", k.Name(), id, first)
+		t.Fatalf("%s: task %d runs alongside the handler of task %d", k.Name(), id, first)
 	default:
 	}
 	close(release)

@@ -99,7 +99,7 @@ var leaseCases = []conformanceCase{
 			t.Errorf("recorded is %+v (error %v), want the lost attempt", list, err)
 		}
 	}),
-	{"a task that may run again at once after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
+	{"a task that may run again immediately after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), ImmediateLostRetries: 1})
 		firstDB := f.open(t)
 		first := f.queueOn(t, firstDB, falldue.Config{Lease: 3 * time.Second}) // a slow machine reads the task meanwhile

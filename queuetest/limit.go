@@ -86,7 +86,7 @@ func runProbe(t *testing.T, q *falldue.Queue, probe falldue.Kind[string], ran <-
 }
 
 var limitCases = []conformanceCase{
-	{"no more tasks of a kind or a key run at once than AtMost allows, on all workers together", func(t *testing.T, f *fixture) {
+	{"no more tasks of a kind or a key run concurrently than AtMost allows, on all workers together", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[string]("limited", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey(), falldue.AtMost(3)}})
 		probe, probed := falldue.NewKind[string]("probe", falldue.KindConfig{}), make(chan string, 10)
 		runs := newLimitedRuns()
@@ -113,7 +113,7 @@ var limitCases = []conformanceCase{
 		}
 		for name, most := range map[string]int64{"all": 3, "a": 2, "b": 2} {
 			if got := runs.gauge(name).most.Load(); got > most {
-				t.Errorf("%d tasks of %s ran at once; the limit is %d", got, name, most)
+				t.Errorf("%d tasks of %s ran concurrently; the limit is %d", got, name, most)
 			}
 		}
 	}},
@@ -142,7 +142,7 @@ var limitCases = []conformanceCase{
 			receive(t, runs.started, "the other tasks")
 		}
 		if got := runs.gauge("default").most.Load(); got != 2 {
-			t.Errorf("%d tasks of the queue ran at once; the limit is 2", got)
+			t.Errorf("%d tasks of the queue ran concurrently; the limit is 2", got)
 		}
 	}},
 	{"no more tasks start in any time as long as the period of a Rate than it says, and with a Burst on average", func(t *testing.T, f *fixture) {
@@ -259,7 +259,7 @@ var limitCases = []conformanceCase{
 				t.Errorf("the tasks of %s ran in the order %v", key, got)
 			}
 			if most := runs.gauge(key).most.Load(); most != 1 {
-				t.Errorf("%d tasks of %s ran at once", most, key)
+				t.Errorf("%d tasks of %s ran concurrently", most, key)
 			}
 		}
 	}},
@@ -353,7 +353,7 @@ var limitCases = []conformanceCase{
 			t.Errorf("the second one of the sequence was claimed: %+v", info)
 		}
 	}},
-	{"with a limit for each key, a task starts at once while 2,000 of another key wait", func(t *testing.T, f *fixture) {
+	{"with a limit for each key, a task starts immediately while 2,000 of another key wait", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{ShutdownTimeout: -1})
 		k := falldue.NewKind[string]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey()}})
 		runs := newLimitedRuns()

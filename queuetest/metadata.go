@@ -14,7 +14,7 @@ import (
 )
 
 var metadataCases = []conformanceCase{
-	{"metadata is stored with a task, and read by its handler and by everybody else", func(t *testing.T, f *fixture) {
+	{"metadata is stored with a task, and read by its handler and by all other readers", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Codec: boxes{"red"}, DoneRetention: time.Hour})
 		k := falldue.NewKind[noteArgs]("with.metadata", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
 		ran := make(chan falldue.RunInfo, 10)

@@ -114,7 +114,7 @@ var periodicCases = []conformanceCase{
 			}
 		}
 	}},
-	{"a paused schedule does not tick, its task can be triggered, and when it is resumed it goes on with the next tick", func(t *testing.T, f *fixture) {
+	{"a paused schedule does not tick, its task can be triggered, and when it is resumed it continues with the next tick", func(t *testing.T, f *fixture) {
 		q, control := f.queue(t, falldue.Config{}), f.queueOn(t, f.open(t), falldue.Config{})
 		kind := falldue.NewKind[string]("paused", falldue.KindConfig{})
 		s := newSchedules(t, q, periodic.Schedule{Name: "paused", Spec: "@every 1h", Missed: periodic.All(10), Task: kind.Params("")})

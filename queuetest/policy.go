@@ -65,7 +65,7 @@ var policyCases = []conformanceCase{
 			}
 			waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
 			if took := time.Since(start); took > obeyTimeout {
-				t.Errorf("%s: the worker obeyed after %v", subject, took)
+				t.Errorf("%s: the worker applied it after %v", subject, took)
 			}
 			list, err := ops.New(control).Overrides(t.Context())
 			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Formula.String() != "100ms + 0 * original" {
@@ -95,7 +95,7 @@ var policyCases = []conformanceCase{
 			t.Errorf("the history is %+v (error %v)", history, err)
 		}
 	}},
-	{"a policy that is set holds for tasks with a policy of their own only if it says so, and it is made of theirs", func(t *testing.T, f *fixture) {
+	{"an override applies to tasks with a per-task policy only if it says so, and changes theirs", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("slow", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
@@ -106,7 +106,7 @@ var policyCases = []conformanceCase{
 		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000")
 		waitFor(t, q, usual, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 })
 		if info := readTask(t, q, id); info.Attempts != 1 {
-			t.Errorf("the task with a policy of its own is %+v", info)
+			t.Errorf("the task with a per-task policy is %+v", info)
 		}
 		setPolicy(t, q, falldue.Subject{Kind: "slow"}, "original / 1000", ops.OverrideOptions{IncludeOwn: true})
 		waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })

@@ -137,7 +137,7 @@ var retryCases = []conformanceCase{
 			t.Errorf("%d handlers ran for %d attempts", len(ran), info.Attempts)
 		}
 	}},
-	{"a task's own policy and limit on attempts override those of its kind", func(t *testing.T, f *fixture) {
+	{"a task's own policy and limit on attempts override its kind's", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k, ran := failingKind(q, parsePolicy(t, "delay 1h; attempts 9"))
 		own := parsePolicy(t, "delay 0.01s; jitter 0.01s; attempts 3")
@@ -286,7 +286,7 @@ var retryCases = []conformanceCase{
 			t.Errorf("dead with %d attempts, error %q", info.Attempts, info.LastError)
 		}
 	}},
-	{"Discard makes a task dead at once", func(t *testing.T, f *fixture) {
+	{"Discard makes a task dead immediately", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("hopeless", falldue.KindConfig{})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return falldue.Discard(errFlaky) })

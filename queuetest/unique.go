@@ -149,7 +149,7 @@ var uniqueCases = []conformanceCase{
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[orderArgs]) error { runs <- task.ID; return nil })
 		startWorker(t, q)
 		receive(t, runs, "a task to run")
-		c := wantNew(t, "one that is done at once", q, k, orderArgs{Customer: "c"}, o)
+		c := wantNew(t, "one that is done immediately", q, k, orderArgs{Customer: "c"}, o)
 		waitForDeletion(t, q, c)
 		wantExisting(t, "one after the first was done and deleted", c, q, k, orderArgs{Customer: "c"}, o)
 	}},
@@ -202,11 +202,11 @@ var uniqueCases = []conformanceCase{
 		startWorker(t, q)
 		o.Delay = 0
 		wantExisting(t, "the third", a, q, k, orderArgs{"a", "3"}, o)
-		receive(t, runs.started, "the task to run at once")
+		receive(t, runs.started, "the task to run immediately")
 		runs.end <- errFlaky
 		waitFor(t, q, a, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
 		wantExisting(t, "the fourth, while the first waits for its retry", a, q, k, orderArgs{"a", "4"}, o)
-		receive(t, runs.started, "the retry to run at once")
+		receive(t, runs.started, "the retry to run immediately")
 		if info := readTask(t, q, a); string(info.Payload) != toJSON(t, orderArgs{"a", "4"}) || info.Attempts != 2 {
 			t.Errorf("the retry is %+v", info)
 		}
@@ -225,7 +225,7 @@ var uniqueCases = []conformanceCase{
 		wantKey := func(what string, id int64, want orderArgs) {
 			t.Helper()
 			if info := readTask(t, q, id); info.Key != want.Customer || string(info.Payload) != toJSON(t, want) {
-				t.Errorf("%s: the task has the key %q and the payload %s, want those of %+v", what, info.Key, info.Payload, want)
+				t.Errorf("%s: the task has the key %q and the payload %s, want the ones of %+v", what, info.Key, info.Payload, want)
 			}
 		}
 		receipts, err := q.EnqueueMany(t.Context(), k.Params(orderArgs{"ada", "1"}, o), k.Params(orderArgs{"eve", "2"}, o))
@@ -243,7 +243,7 @@ var uniqueCases = []conformanceCase{
 		waitFor(t, q, id, "waiting for its retry", func(i falldue.TaskInfo) bool { return i.ClaimedBy == "" && i.Attempts == 1 })
 		wantExisting(t, "another key while it waits for its retry", id, q, k, orderArgs{"ada", "4"}, o)
 		wantKey("after that", id, orderArgs{"ada", "4"})
-		receive(t, runs.started, "the retry to run at once")
+		receive(t, runs.started, "the retry to run immediately")
 		runs.end <- nil
 		waitForDeletion(t, q, id)
 	}},
@@ -382,7 +382,7 @@ var uniqueCases = []conformanceCase{
 		cancel(a)
 		wantExisting(t, "one for an hour, in the hour of a cancelled task", a, q, k, orderArgs{}, hour)
 	}},
-	{"a unique task of which nothing can be made is refused", func(t *testing.T, f *fixture) {
+	{"an invalid unique task is refused", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.invalid", falldue.KindConfig{})
 		for what, u := range map[string]falldue.Unique{
 			"a misspelt field":  {By: falldue.ByFields("costumer")},

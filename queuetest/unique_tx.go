@@ -169,7 +169,7 @@ var uniqueTxCases = []conformanceCase{
 		knows := server.Name() == q.Engine() // or the queue may not know that the server locks rows
 		if knows && server.Caps.LockRows {   // where one transaction writes at a time, nothing runs before its end
 			enqueue(t, q, next, orderArgs{})
-			if got := receive(t, ran, "the task beside"); got != "beside" {
+			if got := receive(t, ran, "the sibling"); got != "beside" {
 				// In a cluster whose nodes lock rows apart, the claim on another node wins, and the
 				// transaction must fail.
 				if err := tx.Commit(); err == nil {

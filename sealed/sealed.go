@@ -109,8 +109,8 @@ func (c *Codec) HashWith(secret []byte) *Codec {
 	return &hashing
 }
 
-// Hash returns the HMAC-SHA-256 of what a unique task is unique by, so that nobody without
-// the secret can guess it and compare. The secret is that of the last key, unless
+// Hash returns the HMAC-SHA-256 of what a unique task is unique by, so that the secret is needed
+// to guess it and compare. The secret belongs to the last key, unless
 // [Codec.HashWith] sets another one. Processes with different secrets do not recognize each
 // other's unique tasks: call HashWith before you remove the last key.
 func (c *Codec) Hash(data []byte) []byte {
@@ -155,7 +155,7 @@ func (c *Codec) Encode(p falldue.Place, data []byte) ([]byte, error) {
 	return []byte(`"` + mark + c.ids[0] + ":" + base64.RawURLEncoding.EncodeToString(box) + `"`), nil
 }
 
-// maxData is the greatest length of data, that of falldue's payloads.
+// maxData is the greatest length of data, as for falldue's payloads.
 const maxData = 64 << 20
 
 // Decode opens what Encode has sealed for the same place. It returns other JSON as it is,

@@ -23,7 +23,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("formula %q, byte %d: %s", text, e.Pos, e.Msg)
 }
 
-// Scope defines the names that a text may use besides those of the language.
+// Scope defines the names that a text may use in addition to the language's.
 type Scope struct {
 	// Names maps a name to the expression that replaces it.
 	Names map[string]Expr
@@ -60,7 +60,7 @@ type MacroArg struct {
 //     written after the number. 1h30m is one number.
 //   - The operators are + - * / ^. The operator ^ is right-associative and has
 //     the highest precedence: -n^2 is -(n^2).
-//   - The functions and constants are those of [Func] and [Const], and
+//   - The functions and constants are [Func]'s and [Const]'s, and
 //     if(condition, a, b).
 //
 // Every error is a *[SyntaxError].

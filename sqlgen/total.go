@@ -279,7 +279,7 @@ func greatest(args ...*node) *node {
 	return extreme(opGreatest, args, func(x *node) bool { return x.hi <= floor }, func(x *node) bool { return x.lo == floor })
 }
 
-// extreme keeps the first operand that sets the bound, and those of the other
+// extreme keeps the first operand that sets the bound, and the operands of the other
 // operands that can exceed it.
 func extreme(o op, args []*node, irrelevant, sets func(*node) bool) *node {
 	var kept []*node

@@ -48,7 +48,7 @@ func (c *Clock) Now(t testing.TB) time.Time {
 	return now
 }
 
-// Jump moves the clock ahead by d at once, whatever runs. The leases of running tasks end
+// Jump moves the clock ahead by d in one step, whatever runs. The leases of running tasks end
 // if they are shorter than d, as if their workers had died, and other workers run these
 // tasks again. Use it to test that, and [Clock.Advance] otherwise.
 func (c *Clock) Jump(t testing.TB, d time.Duration) {
@@ -67,15 +67,15 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // on the way if q would run them: in the queues of its configuration, of kinds that it
 // handles. Where a limit holds a task back, it continues to when the limit admits it. The
 // schedules that [periodic.New] has made on q enqueue their tasks on the way. Where it stops,
-// and at the end, it also deletes the tasks whose retention is over, and cancels or opens those
+// and at the end, it also deletes the tasks whose retention has expired, and cancels or unblocks tasks
 // that run after others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
 // this process or another, since the lease would end. It ends the test if a task runs for
 // longer than 10 seconds.
 //
-// Workers of this process that q.Run has started look for tasks at once when Advance has
-// moved the clock, those of other processes at their next poll. Commit transactions
+// Workers of this process that q.Run has started look for tasks immediately when Advance has
+// moved the clock, workers of other processes at their next poll. Commit transactions
 // before: MySQL and MariaDB keep the clock locked for a transaction that has enqueued.
 func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list []Ran) {
 	t.Helper()
@@ -119,7 +119,7 @@ func tickAll(t testing.TB, q *falldue.Queue) (next time.Duration) {
 	return next
 }
 
-// drainAll runs tasks until none is due, none runs anywhere, and nothing is to be deleted or
+// drainAll runs tasks until none is due, none runs anywhere, and nothing remains to delete or
 // opened.
 func drainAll(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()

@@ -18,7 +18,7 @@ type Ran struct {
 	Attempt int
 	// State is the state to which the task went: done, dead, open if it is retried under
 	// its policy, snoozed if the handler asked for that or for RetryAfter, or cancelled if
-	// somebody cancelled or deleted it meanwhile. It is "" if its lease was lost.
+	// another caller cancelled or deleted it in the meantime. It is "" if its lease was lost.
 	State falldue.State
 	// Err is the error that the handler returned, or nil. What the handler of a task
 	// returned that is cancelled or lost does not count: the error is
@@ -47,7 +47,7 @@ func RunOne(t testing.TB, q *falldue.Queue) Ran {
 // maxDrain is the greatest number of tasks that Drain runs.
 const maxDrain = 100_000
 
-// queue is what this package uses of a *falldue.Queue, besides its store.
+// queue is what this package uses of a *falldue.Queue, in addition to its store.
 type queue interface {
 	// RunOne runs the task that is due first. If none is due, it returns nil, and how long it is
 	// until one can run, or a negative duration.

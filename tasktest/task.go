@@ -21,7 +21,7 @@ import (
 // and the record says what the handler did with them. The task is attempt 1, with the
 // id 1; set its fields to have others. Its arguments are args after they have been stored as
 // JSON and read again, as a handler has them: what JSON leaves out is lost. It takes any
-// result, as that of a kind whose done tasks are kept; [NewTaskOf] knows whether they are.
+// result, as for a kind whose done tasks are kept; [NewTaskOf] knows whether they are.
 // NewTask panics if args cannot be encoded as JSON, or not be read again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})

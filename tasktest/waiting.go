@@ -47,7 +47,7 @@ func whatWaits(t testing.TB, q *falldue.Queue) string {
 		case task.Phase == falldue.PhaseBackingOff:
 			fmt.Fprintf(&text, " after attempt %d: %.200s", task.Attempts, task.LastError)
 		case task.Phase == falldue.PhaseDue:
-			text.WriteString(", and could not be claimed: somebody may have locked its row")
+			text.WriteString(", and could not be claimed: another transaction may hold its row lock")
 		}
 	}
 	return text.String()

@@ -29,7 +29,7 @@ type policyFlag struct {
 	check       func(value string) error
 }
 
-// formulaFlags are those of the formula, in the order of the parameters of backoff.Zizq.
+// formulaFlags are the formula's flags, in the order of the parameters of backoff.Zizq.
 var formulaFlags = []policyFlag{
 	{"default-retry-base", "`duration` that each retry of a kind without a policy waits at least, such as 15s", checkDuration},
 	{"default-retry-exponent", "`power` of the number of failed attempts, in seconds, that is added", checkNumber},
@@ -91,7 +91,7 @@ func (f policyFlag) variable() string {
 	return "FALLDUE_" + strings.ToUpper(strings.ReplaceAll(f.name, "-", "_"))
 }
 
-// value returns the value of a flag, or that of its variable if it is "".
+// value returns the value of a flag, or its variable's value if it is "".
 func (f policyFlag) value(given string) (string, error) {
 	from := "--" + f.name
 	if given == "" {

@@ -190,7 +190,7 @@ func refusedChange(err error) bool {
 }
 
 // change changes tasks one by one. A task that cannot be changed does not keep the others
-// from it; the error is that of the first one.
+// from it; the error belongs to the first one.
 func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON bool, fn func(*falldue.Queue, context.Context, int64) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {

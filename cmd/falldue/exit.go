@@ -16,7 +16,7 @@ const (
 	exitFailed      = 1 // the command could not do what it was asked for, or the answer to its question was no
 	exitUsage       = 2 // the command line has a mistake
 	exitNotFound    = 3 // there is no such task, policy, pause, override or schedule, or the task's state does not allow the change
-	exitAttention   = 4 // the answer is one that somebody should look at
+	exitAttention   = 4 // the answer needs a person's attention
 	exitBroken      = 5 // the answer is that something does not work
 	exitWaits       = 6 // the answer is that the task cannot run now
 	exitInterrupted = 130

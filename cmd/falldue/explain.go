@@ -114,7 +114,7 @@ func printPlans(s screen, queue string, plans []ops.Plan) error {
 	}
 	all := counted(len(plans), "statement")
 	if unknown := slices.DeleteFunc(slices.Clone(plans), func(p ops.Plan) bool { return p.Err == nil }); len(unknown) > 0 {
-		all += fmt.Sprintf(", of which the server does not explain %d,", len(unknown))
+		all += fmt.Sprintf(" (%d of them not explained by the server)", len(unknown))
 	}
 	verdict := "none reads the whole table"
 	if names := wholeTable(plans); len(names) > 0 {

@@ -59,20 +59,20 @@ func forecastCommand() *cobra.Command {
 	return cmd
 }
 
-// liveOrGiven returns the pace of the live workers, or the one that somebody has given, of
+// liveOrGiven returns the pace of the live workers, or a given one, of
 // which Over is 0.
 func liveOrGiven(ctx context.Context, o *ops.Ops, perSecond float64) ops.Pace {
 	if perSecond > 0 {
 		return ops.Pace{PerSecond: perSecond}
 	}
 	workers, err := o.Workers(ctx)
-	if err != nil { // a user may not have the right
+	if err != nil { // a user may lack the permission
 		return ops.Pace{}
 	}
 	return ops.PaceOf(workers)
 }
 
-// rateOf returns the pace of a kind. One that somebody has given is that of each kind.
+// rateOf returns the pace of a kind. A given pace is the pace of each kind.
 func rateOf(p ops.Pace, kind string) float64 {
 	if p.Over == 0 {
 		return p.PerSecond

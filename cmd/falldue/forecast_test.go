@@ -56,7 +56,7 @@ func TestForecastAndDiff(t *testing.T) {
 		}
 		contains(t, string(text), `>mail<`, `>500 tasks of this kind wait\.`, `>now: 1h<`, `>50m<`, `>2h<`, `>now: 1h, 0 due now<`, `>Tasks that fall due per minute<`)
 		out := s.run("policy", "diff", "mail", "20m", "--from", "1h", "--ramp", "450")
-		contains(t, out, `^500 tasks of mail wait under its policy\n`, `(?m)^ +400  would be due at once$`, `(?m)^ +100  would be due sooner$`,
+		contains(t, out, `^500 tasks of mail wait under its policy\n`, `(?m)^ +400  would be due immediately$`, `(?m)^ +100  would be due sooner$`,
 			`(?m)^before +1h +0 +400 a minute, in (2[5-9]|30)m`, `(?m)^after +20m +400 +400 a minute, now$`)
 	})
 }
@@ -77,7 +77,7 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 	})
 }
 
-// TestDiffWarnsOfAHerd: tasks that would fall due over hours fall due at once.
+// TestDiffWarnsOfAHerd: tasks that would fall due over hours fall due immediately.
 func TestDiffWarnsOfAHerd(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, testdb.SQLite)

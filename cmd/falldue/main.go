@@ -21,7 +21,7 @@ func run(args []string) int { return runCommand(root(), args) }
 func runCommand(cmd *cobra.Command, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the process immediately
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil && (ctx.Err() != nil || errors.Is(err, errInterrupted)) {

@@ -92,7 +92,7 @@ func (s screen) style() table.Style {
 	return style
 }
 
-// widths returns the width of each column: that of its widest cell, or less where the
+// widths returns the width of each column: its widest cell, or less where the
 // table would be wider than the terminal.
 func (s screen) widths(columns []column, rows [][]string) []int {
 	widths, total := make([]int, len(columns)), 0

@@ -24,8 +24,8 @@ func overdueCommand() *cobra.Command {
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
 			"worker handles their kind in their queue, the workers that do are too busy, a limit\n" +
 			"or a sequence delays them, or a dead task halts their sequence. Tasks are counted up\n" +
-			"to 1,000. Policies and limits are those that live workers announce. Policies are also\n" +
-			"those of --policy, tasks' own, and what is set over them. A task that has failed counts\n" +
+			"to 1,000. Policies and limits come from live workers. Policies also come from\n" +
+			"--policy, from tasks, and from overrides. A task that has failed counts\n" +
 			"as due a day after its failure if its policy is not known. The exit status is 4 if some\n" +
 			"tasks wait for a worker or behind a dead task, or with --limited if any task is listed.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,

@@ -68,7 +68,7 @@ func pauseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&until, "until", "", untilUsage)
 	whoFlags(cmd, &note)
 	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each that workers cannot obey")
+	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each one that workers cannot apply")
 	cmd.ValidArgsFunction = p.kindArgument()
 	return cmd
 }
@@ -137,7 +137,7 @@ func resumeCommand() *cobra.Command {
 	f.flags(cmd)
 	policies.flag(cmd)
 	whoFlags(cmd, &note)
-	askAboveFlag(cmd, &askAbove, "ask before more than so many tasks become due at once")
+	askAboveFlag(cmd, &askAbove, "ask before more than so many tasks become due immediately")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due, or may be")
 	cmd.ValidArgsFunction = f.kindArgument()
@@ -146,7 +146,7 @@ func resumeCommand() *cobra.Command {
 
 // wokenWarning says what the end of a pause lets run.
 func wokenWarning(w ops.Woken) string {
-	text := fmt.Sprintf("this makes %s due at once", words.Count(w.Due, "waiting task"))
+	text := fmt.Sprintf("this makes %s due immediately", words.Count(w.Due, "waiting task"))
 	if w.Unknown > 0 {
 		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (name it by --policy)", grouped(w.Unknown))
 	}
@@ -164,7 +164,7 @@ func (p *place) kindArgument() cobra.CompletionFunc {
 }
 
 // kindAndPolicy returns a completion of the first argument by the names of kinds, and of
-// others by those of presets.
+// others with presets' names.
 func (p *place) kindAndPolicy() cobra.CompletionFunc {
 	kinds, presets := p.kindArgument(), presetArguments(1, 0)
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -187,7 +187,7 @@ func listPauses(cmd *cobra.Command, o *ops.Ops, asJSON bool) error {
 	}
 	workers, err := o.Workers(cmd.Context())
 	if err != nil {
-		return fmt.Errorf("whether workers obey is not known: %w", err)
+		return fmt.Errorf("cannot tell whether workers apply it: %w", err)
 	}
 	refused := ops.RefusedPauses(workers)
 	if len(refused) == 0 {
@@ -234,8 +234,8 @@ func pauseObject(p ops.Pause) any {
 	}{p.String(), set(p.At), set(p.Until), p.Who, p.Why}
 }
 
-// confirmKind asks whether a kind is meant of which no task waits and that no live worker
-// handles: its name may be mistyped.
+// confirmKind asks whether a kind is meant that has no waiting task and no live
+// worker: its name may be mistyped.
 func confirmKind(cmd *cobra.Command, o *ops.Ops, kind string, yes bool) error {
 	if yes {
 		return nil

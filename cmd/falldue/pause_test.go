@@ -55,8 +55,8 @@ func TestResumeSaysWhatItWakes(t *testing.T) {
 		s.run("pause", "queue:default")
 		s.run("pause", "charge")
 		for args, says := range map[string]string{
-			"--policy=mail=30m": "this makes 150 waiting tasks due at once; confirm with --yes",
-			"--policy=x=30m":    "this makes 0 waiting tasks due at once, and perhaps 157 more whose policy is not known (name it by --policy); confirm with --yes",
+			"--policy=mail=30m": "this makes 150 waiting tasks due immediately; confirm with --yes",
+			"--policy=x=30m":    "this makes 0 waiting tasks due immediately, and perhaps 157 more whose policy is not known (name it by --policy); confirm with --yes",
 		} {
 			if out, err := s.fails(exitUsage, "resume", "queue:default", args); out != "" || !strings.Contains(err.Error(), says) {
 				t.Errorf("resume %s printed %q, error %v", args, out, err)
@@ -88,7 +88,7 @@ func TestPauseNamesWhatWorkersCannotObey(t *testing.T) {
 			`'{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}},"refused_pauses":{"shard:3":"not known here"}}'` +
 			", 0, 0, 0 from falldue_workers")
 		out, _ := s.fails(exitAttention, "pause")
-		contains(t, out, `(?m)^\S+ \S+  kind:mail `, `(?m)^1 worker cannot obey the pause of shard:3, and the tasks go on there \(web-1\): not known here$`)
+		contains(t, out, `(?m)^\S+ \S+  kind:mail `, `(?m)^1 worker cannot apply the pause of shard:3, and the tasks continue there \(web-1\): not known here$`)
 		out, _ = s.fails(exitAttention, "pause", "--json")
 		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"shard:3","workers":["web-1"],"error":"not known here"}` {
 			t.Errorf("pause --json printed %q", lines)

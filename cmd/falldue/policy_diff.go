@@ -217,7 +217,7 @@ func (c candidate) print(s screen) error {
 		n    int64
 		text string
 	}{
-		{c.AtOnce, "would be due at once"}, {c.Sooner, "would be due sooner"}, {c.Later, "would be due later"},
+		{c.AtOnce, "would be due immediately"}, {c.Sooner, "would be due sooner"}, {c.Later, "would be due later"},
 		{c.Exhausted, "would have no attempt left, and be dead when they fall due"},
 	} {
 		fmt.Fprintf(&b, "%12s  %s\n", grouped(line.n), line.text)
@@ -255,7 +255,7 @@ func (c candidate) print(s screen) error {
 func (c candidate) others() string {
 	var b strings.Builder
 	if c.Own > 0 {
-		fmt.Fprintf(&b, "%12s  more have a policy of their own, which they keep\n", grouped(c.Own))
+		fmt.Fprintf(&b, "%12s  more keep their per-task policy\n", grouped(c.Own))
 	}
 	if c.Kept > 0 {
 		fmt.Fprintf(&b, "%12s  more follow something more specific that is set, and go on to do so\n", grouped(c.Kept))
@@ -282,7 +282,7 @@ func printCandidates(s screen, list []candidate) error {
 		rows = append(rows, []string{"after", c.text, grouped(c.After.Due), grouped(c.AtOnce), grouped(c.Sooner), grouped(c.Later), grouped(c.Exhausted), peakText(c.After), herd})
 	}
 	return s.table([]column{
-		{name: ""}, {name: "policy", least: 12}, {name: "due now", right: true}, {name: "at once", right: true}, {name: "sooner", right: true},
+		{name: ""}, {name: "policy", least: 12}, {name: "due now", right: true}, {name: "newly due", right: true}, {name: "sooner", right: true},
 		{name: "later", right: true}, {name: "no attempt left", right: true}, {name: "busiest minute"}, {name: ""},
 	}, rows)
 }
@@ -302,7 +302,7 @@ func (c candidate) printSteps(s screen) error {
 		return err
 	}
 	if each > 1 {
-		if _, err := fmt.Fprintf(s, ", some of which are shown; --json prints all"); err != nil {
+		if _, err := fmt.Fprintf(s, "; this shows some, and --json prints all"); err != nil {
 			return err
 		}
 	}

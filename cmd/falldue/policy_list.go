@@ -67,7 +67,7 @@ func ownPolicyObject(o ops.OwnPolicy) any {
 
 func printOwnPolicies(s screen, list []ops.OwnPolicy) error {
 	if len(list) == 0 {
-		_, err := io.WriteString(s, "no task that waits has a policy of its own\n")
+		_, err := io.WriteString(s, "no waiting task has a per-task policy\n")
 		return err
 	}
 	rows := make([][]string, len(list))

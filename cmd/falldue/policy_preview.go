@@ -115,7 +115,7 @@ func printPreviewJSON(out io.Writer, previews []preview) error {
 
 func printPreviews(s screen, previews []preview, start time.Time) error {
 	for i := 0; i < len(previews); {
-		n := s.beside(previews[i:])
+		n := s.fitting(previews[i:])
 		if i > 0 {
 			if _, err := io.WriteString(s, "\n"); err != nil {
 				return err
@@ -138,8 +138,8 @@ func printPreviews(s screen, previews []preview, start time.Time) error {
 	return err
 }
 
-// beside returns how many of the policies fit the terminal side by side, 1 at least.
-func (s screen) beside(previews []preview) int {
+// fitting returns how many of the policies fit the terminal side by side, 1 at least.
+func (s screen) fitting(previews []preview) int {
 	if s.width == 0 {
 		return len(previews)
 	}

@@ -48,10 +48,10 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.kindArgument()
 }
 
-// applyFlags adds those of all commands that set policies.
+// applyFlags adds the flags of all commands that set policies.
 func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.note)
-	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due at once or dead")
+	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due immediately or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the effect, and change nothing")
 	yesFlag(cmd, &f.yes)
 }
@@ -180,7 +180,7 @@ func (r setReport) print(cmd *cobra.Command, asJSON bool) error {
 	return err
 }
 
-// question is what to ask before an override is set, or "". It begins with what is to be
+// question is what to ask before an override is set, or "". It begins with the part that is
 // asked in any case.
 func (r setReport) question(ask string, above int64) string {
 	switch drastic := r.effect.Drastic(above); {
@@ -201,7 +201,7 @@ func (r setReport) warning() string {
 		n    int64
 		text string
 	}{
-		{r.effect.AtOnce, "makes %s waiting tasks due at once"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
+		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
 		{r.effect.Unknown, "changes %s waiting tasks whose policy is not known (name it by --policy)"},
 		{r.effect.UnknownExhausted, "leaves %s of those no attempt, so that they die"},
 	} {
@@ -230,9 +230,9 @@ func (r setReport) text() string {
 		n    int64
 		text string
 	}{
-		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due at once"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
+		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due immediately"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
 		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; name it by --policy"},
-		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more have a policy of their own, which they keep"},
+		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
 		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},
 	}
 	for i, line := range lines {
@@ -250,11 +250,11 @@ func (r setReport) text() string {
 func (r setReport) ownText() string {
 	switch {
 	case r.Policy != "":
-		return "tasks with that policy of their own follow"
+		return "tasks with that per-task policy follow"
 	case r.IncludeOwn:
-		return "tasks with a policy of their own follow, too"
+		return "tasks with a per-task policy follow, too"
 	}
-	return "tasks with a policy of their own keep it"
+	return "tasks with a per-task policy keep it"
 }
 
 func untilText(until time.Time) string {

@@ -21,7 +21,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		s.failed("mail", 400, 30*time.Minute)
 		before := s.run("ls", "--kind", "mail", "--limit", "10000", "--json")
 
-		if got := s.run("policy", "show"); got != "no policy is set: those of the code hold\n" {
+		if got := s.run("policy", "show"); got != "no policy is set: the code's policies are in effect\n" {
 			t.Errorf("show printed %q", got)
 		}
 		for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			says   string
 			args   []string
 		}{
-			{exitUsage, "makes 400 waiting tasks due at once; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
+			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
 			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
 			{exitUsage, "changes 400 waiting tasks whose policy is not known (name it by --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
@@ -37,11 +37,11 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
 			{exitUsage, `slower by 0: must be a factor above 0`, []string{"slow", "mail", "0x"}},
-			{exitUsage, `"till" in place of until`, []string{"hold", "mail", "till", "09:00"}},
+			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
-			{exitUsage, `in place of over and a time`, []string{"ramp", "mail", "over", "lunch"}},
+			{exitUsage, `instead of over and a time`, []string{"ramp", "mail", "over", "lunch"}},
 			{exitUsage, `tasks let run over 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
-			{exitUsage, `the policy of kind mail, of which tasks wait, is not known`, []string{"ramp", "mail", "over", "30m"}},
+			{exitUsage, `the policy of kind mail, which has waiting tasks, is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
 			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)
@@ -49,11 +49,11 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
 			}
 		}
-		contains(t, s.run("policy", "set", "mail", "original / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: original / 4, until it is cleared\n +400  tasks wait\n +400  become due at once\ntasks with a policy of their own keep it\n$`)
+		contains(t, s.run("policy", "set", "mail", "original / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: original / 4, until it is cleared\n +400  tasks wait\n +400  become due immediately\ntasks with a per-task policy keep it\n$`)
 		contains(t, s.run("policy", "history"), `^set \(UTC\)[^\n]*\n$`)
 
 		contains(t, s.run("policy", "slow", "mail", "4x", "--policy", "mail=1h", "--until", "5h", "--who", "ann", "--why", "the provider is slow"),
-			`^set for kind:mail: 4 \* original, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a policy of their own keep it\n$`)
+			`^set for kind:mail: 4 \* original, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a per-task policy keep it\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
 		contains(t, found, `(?m)^ok +overrides +the policy "4 \* original" is set for kind:mail since \S+ \S+ UTC by ann$`)
@@ -78,10 +78,10 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 
 		s.run("policy", "slow", "mail", "4x", "--policy", "mail=10m")
 		out, err := s.fails(exitUsage, "policy", "clear", "mail", "--policy", "mail=10m")
-		if out != "" || err == nil || !strings.Contains(err.Error(), "this makes 400 waiting tasks due at once; confirm with --yes") {
+		if out != "" || err == nil || !strings.Contains(err.Error(), "this makes 400 waiting tasks due immediately; confirm with --yes") {
 			t.Errorf("clear printed %q, error %v", out, err)
 		}
-		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--dry-run"), `^would be cleared for kind:mail\n +400  tasks wait\n +400  become due at once\n$`)
+		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--dry-run"), `^would be cleared for kind:mail\n +400  tasks wait\n +400  become due immediately\n$`)
 		contains(t, s.run("policy", "clear", "mail", "--policy", "mail=10m", "--ask-above", "400"), `^cleared for kind:mail\n`)
 		out, err = s.fails(exitUsage, "policy", "set", "mial", "1h")
 		if out != "" || err == nil || !strings.Contains(err.Error(), "no task of kind mial waits, and no live worker handles it; confirm with --yes") {
@@ -94,9 +94,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		s.run("policy", "clear", "mial")
 		contains(t, s.run("policy", "set", "mial", "1h", "--dry-run"), `\nno task of kind mial waits, and no live worker handles it\n$`)
 
-		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a policy of their own keep it\n$`)
-		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a policy of their own follow, too\n$`)
-		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that policy of their own follow\n$`)
+		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a per-task policy keep it\n$`)
+		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a per-task policy follow, too\n$`)
+		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that per-task policy follow\n$`)
 		contains(t, s.run("policy", "set", "mail", "2 * original", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
 		for want, args := range map[string][]string{
 			`--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`: {"set", "mail", "2 * original", "--until", "2020-01-01T00:00:00Z"},
@@ -177,7 +177,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		}
 		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until .* UTC\)? by ann`
 		out := s.run(diff()...)
-		contains(t, out, `(?m)^ +480  would be due at once$`, `(?m)^ +120  would be due sooner$`, `(?m)^what holds now, and would be replaced, is `+held+`$`,
+		contains(t, out, `(?m)^ +480  would be due immediately$`, `(?m)^ +120  would be due sooner$`, `(?m)^what holds now, and would be replaced, is `+held+`$`,
 			`(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +500 a minute, now$`)
 		out = s.run("policy", "diff", "invoice", "12m", "1m * n", "1h", "--from", "10m")
 		contains(t, out, `(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +480 +120 +0 +0 +500 a minute, now$`, `(?m)^after +1m \* n +(580|600) `, `(?m)^after +1h +0 +0 +600 +0 +0 `)
@@ -199,7 +199,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		if err == nil {
 			t.Fatal("nobody was asked")
 		}
-		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due at once; confirm with --yes$`)
+		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due immediately; confirm with --yes$`)
 		contains(t, s.run(diff("--ramp", "50", "--apply", "--dry-run")...), `(?m)^would be set for kind:invoice: `)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:invoice  hold `)
 

@@ -92,21 +92,21 @@ func policyShowCommand() *cobra.Command {
 				}
 				workers, err := o.Workers(cmd.Context())
 				if err != nil {
-					return fmt.Errorf("whether workers obey is not known: %w", err)
+					return fmt.Errorf("cannot tell whether workers apply it: %w", err)
 				}
 				return printRefused(cmd, ops.RefusedOverrides(workers), asJSON)
 			})
 		},
 	}
 	p.flags(cmd)
-	jsonFlag(cmd, &asJSON, "print one JSON object for each subject, and one with the fields refused, workers and error for each policy that workers cannot obey")
+	jsonFlag(cmd, &asJSON, "print one JSON object for each subject, and one with the fields refused, workers and error for each policy that workers cannot apply")
 	return cmd
 }
 
 // printInForce prints the policies that are set.
 func printInForce(cmd *cobra.Command, list []ops.Override, asJSON bool) error {
 	if len(list) == 0 && !asJSON {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: those of the code hold")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: the code's policies are in effect")
 		return err
 	}
 	return printOverrides(cmd, list, asJSON)

@@ -158,7 +158,7 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 func TestPolicyListOwn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := openShop(t, engine)
-		if got := s.run("policy", "list", "--own"); got != "no task that waits has a policy of its own\n" {
+		if got := s.run("policy", "list", "--own"); got != "no waiting task has a per-task policy\n" {
 			t.Errorf("without tasks it prints %q", got)
 		}
 		for range 2 {

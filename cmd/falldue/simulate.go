@@ -23,7 +23,7 @@ func simulateCommand() *cobra.Command {
 			"failed, retried and dead tasks, the longest wait of a due task for a worker, and the\n" +
 			"time until everything is as before. Leases and the limits of kinds and queues are not\n" +
 			"included.\n\n" +
-			"With --backlog the simulation begins with the waiting tasks, those of --kind or all.\n" +
+			"With --backlog the simulation begins with the waiting tasks of --kind, or all.\n" +
 			"The first line uses their current policies and overrides, and the other lines use each\n" +
 			"FORMULA for all tasks. The arrival rate and the number of handlers come from the live\n" +
 			"workers, unless they are set. Tasks that fall due more than a day after the outage are\n" +

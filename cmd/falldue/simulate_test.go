@@ -38,7 +38,7 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		for says, args := range map[string][]string{
 			"no live worker handles these tasks; say by --workers":                                {"--backlog"},
 			"the live workers have done nothing yet; say by --per-second":                         {"--backlog", "--workers", "1"},
-			"the policy of kind charge, of which tasks wait, is not known; give it with --policy": {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
+			"the policy of kind charge, which has waiting tasks, is not known; give it with --policy": {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
 			"no FORMULA; name policies, or take the tasks that wait now by --backlog":             nil,
 			"--kind without --backlog; it says which tasks that wait are taken":                   {"1h", "--kind", "charge"},
 		} {

@@ -23,7 +23,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		}
 		s.run("enqueue", "charge", "--delay", "10h")
 		out, _ := s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, cannot run now, and nobody knows when it will: see due, worker\n\nok   state     open\n`,
+		contains(t, out, `^task 1, of kind charge in queue default, cannot run now, and it is unknown when it will: see due, worker\n\nok   state     open\n`,
 			`(?m)^no   due       it was enqueued for .* UTC; due in (10h|9h59m).*$`, `(?m)^no   worker    no live worker handles kind charge in queue default$`)
 		s.serve("charge")
 		s.run("enqueue", "mail", "--queue", "images")
@@ -72,7 +72,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("policy", "clear", "charge")
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and does not run again by itself\n\nno   state     cancelled since .*; "falldue retry" lets it run again\n$`)
+		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and is not retried\n\nno   state     cancelled since .*; "falldue retry" lets it run again\n$`)
 		if out, _ := s.fails(exitNotFound, "why", "99"); out != "" {
 			t.Errorf("why of a missing task printed %q", out)
 		}
@@ -167,9 +167,9 @@ charge        2  v1.2.4    delay 1m
 charge        1  v1.2.3    delay 1h
 
 worker c cannot read pauses, policies and cancels: permission denied
-worker c cannot read policy e0d34d2987c16f66 of tasks' own, and leaves their tasks alone: unknown name
-2 workers cannot obey the pause of shard:3, and the tasks go on there (b c): not known
-1 worker cannot obey the policy that is set for kind:charge, and "delay 1m" holds there (b): too large
+worker c cannot read per-task policy e0d34d2987c16f66, and leaves its tasks alone: unknown name
+2 workers cannot apply the pause of shard:3, and the tasks continue there (b c): not known
+1 worker cannot apply the policy that is set for kind:charge, and "delay 1m" holds there (b): too large
 all 10 handlers of queue mails run, and its tasks wait until one is free
 no live worker handles kind thumbnail in queue images, where tasks wait
 `

@@ -54,7 +54,7 @@ func workersCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	cmd.Flags().BoolVar(&kinds, "kinds", false, "also list the kinds with their policies")
-	jsonFlag(cmd, &asJSON, "print one JSON object per worker, then one per kind with different policies (kind, policies), and per kind that nobody handles (unhandled_kind, queue)")
+	jsonFlag(cmd, &asJSON, "print one JSON object per worker, then one per kind with different policies (kind, policies), and per kind that no worker handles (unhandled_kind, queue)")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ type fleet struct {
 	kinds     bool // whether to print those whose workers have one policy, too
 }
 
-// attention reports whether somebody should look at the workers.
+// attention reports whether the workers need a person's attention.
 func (f fleet) attention() bool {
 	lost := slices.ContainsFunc(f.workers, func(w ops.Worker) bool {
 		return !w.Live() || w.Unread != "" || len(w.UnreadPolicies)+len(w.RefusedPauses) > 0
@@ -152,7 +152,7 @@ func (f fleet) print(s screen) error {
 	for _, w := range f.workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
 			if w.Live() {
-				fmt.Fprintf(&b, "worker %s cannot read policy %s of tasks' own, and leaves their tasks alone: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
+				fmt.Fprintf(&b, "worker %s cannot read per-task policy %s, and leaves its tasks alone: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
 			}
 		}
 	}

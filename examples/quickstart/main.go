@@ -49,7 +49,7 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
 
 	if _, err := quickstart(ctx, *dsn, *hour, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
@@ -166,7 +166,7 @@ func newShop(db *sqlx.DB, queue *falldue.Queue, w world) *shop {
 			Timeout: hour,
 		}),
 		// The waits grow from half an hour to four hours by a constant factor.
-		// The jitter keeps the deliveries from arriving all at once when the
+		// The jitter keeps the deliveries from arriving together when the
 		// partner is back.
 		webhook: falldue.NewKind[webhookArgs]("webhook.deliver", falldue.KindConfig{
 			Policy:  backoff.Geometric(hour/2, 4*hour, 6).WithJitter("0.2 * delay"),

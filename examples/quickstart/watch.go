@@ -37,7 +37,7 @@ func (r row) waiting() bool { return !r.ended() && r.ClaimedBy == "" }
 
 // due returns when a waiting task runs next: the time in its row plus the delay of
 // its policy. The delay is not stored, so a new policy would apply to all waiting
-// tasks at once.
+// tasks concurrently.
 func due(t falldue.TaskInfo, p backoff.Policy) time.Time {
 	if t.State == falldue.StateSnoozed { // Snooze or RetryAfter has set the time
 		return t.UpdatedAt

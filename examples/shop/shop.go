@@ -15,7 +15,7 @@ import (
 	"github.com/falldue/falldue/periodic"
 )
 
-// table is the shop's own table. Those of falldue are beside it.
+// table is the shop's own table. falldue's tables are alongside it.
 const table = `
 create table if not exists orders (
 	id       varchar(26)  not null primary key,
@@ -46,7 +46,7 @@ type (
 
 // The kinds of tasks. Charges and mails have the customer as their key, made of the arguments.
 var (
-	// The bank refuses two payments of a customer at once. It is asked for two days. Then the
+	// The bank refuses concurrent payments of a customer. It is asked for two days. Then the
 	// task is dead, and a person decides: falldue retry, or falldue cancel.
 	charging = falldue.NewKind[Charge]("charge", falldue.KindConfig{
 		Policy:  backoff.Arctan(time.Hour).WithMaxElapsed(48 * time.Hour),

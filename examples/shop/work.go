@@ -54,7 +54,7 @@ func (s *shop) invoice(ctx context.Context, t falldue.Task[Invoice]) error {
 	})
 }
 
-// schedule closes each month on the first of the next one, also if no worker ran then.
+// schedule closes each month on the first of the next one, even if no worker ran then.
 var schedule = periodic.Schedule{
 	Name: "invoices", Spec: "0 6 1 * *", Missed: periodic.All(12),
 	TaskAt: func(tick time.Time) falldue.EnqueueParams {

@@ -27,7 +27,7 @@ type job struct {
 	Kind     string            `json:"kind"`
 	Payload  json.RawMessage   `json:"payload"`
 	Metadata map[string]string `json:"metadata"`
-	At       float64           `json:"at"`       // when it runs next, in seconds since 1970; 0 is at once
+	At       float64           `json:"at"`       // when it runs next, in seconds since 1970; 0 is immediately
 	Attempts int               `json:"attempts"` // how many it has left; 0 is as the policy says
 }
 

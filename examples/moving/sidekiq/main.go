@@ -1,4 +1,4 @@
-// Command sidekiq writes the waiting jobs of Sidekiq, or those of Faktory, as lines for the
+// Command sidekiq writes the waiting jobs of Sidekiq or Faktory as lines for the
 // program in enqueue.
 package main
 
