@@ -200,8 +200,8 @@ func ExampleHooks() {
 	q, closeQueue := openQueue(falldue.Config{Hooks: falldue.Hooks{
 		Event: func(e falldue.Event) {
 			if e.Outcome == falldue.OutcomeNone {
-				lag := e.StartedAt.Sub(e.DueAt) // into a histogram
-				fmt.Println(e.Kind, "began, late:", lag < 0)
+				limits, worker := e.ReadyAt.Sub(e.DueAt), e.StartedAt.Sub(e.ReadyAt) // into two histograms
+				fmt.Println(e.Kind, "began, has waited for limits:", limits > 0, "and for a worker:", worker > 0)
 				return
 			}
 			fmt.Println(e.Kind, "is", e.Outcome)
@@ -227,7 +227,7 @@ func ExampleHooks() {
 	}
 	// Output:
 	// claimed: 1 in a moment: true
-	// clean began, late: false
+	// clean began, has waited for limits: false and for a worker: true
 	// settled: 1
 	// clean is done
 }

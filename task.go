@@ -38,8 +38,11 @@ type RunInfo struct {
 	// CreatedAt is when the task was enqueued, DueAt when it fell due for this run, both by
 	// the database's clock.
 	CreatedAt, DueAt time.Time
-	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(DueAt)
-	// is how long the task has waited for a worker. It is zero for a run that did not begin.
+	// ReadyAt is when limits last held the task back after DueAt, as far as this worker knows, or
+	// DueAt: ReadyAt.Sub(DueAt) is the wait for limits and for earlier tasks of its sequence.
+	ReadyAt time.Time
+	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(ReadyAt)
+	// is the wait for a worker, which includes pauses. It is zero for a run that did not begin.
 	StartedAt time.Time
 	// Worker is the id of the worker.
 	Worker string

@@ -353,6 +353,31 @@ var limitCases = []conformanceCase{
 			t.Errorf("the second one of the sequence was claimed: %+v", info)
 		}
 	}},
+	{"a run's wait for limits and for its sequence is apart from its wait for a worker", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		for name, limit := range map[string]falldue.Limit{"order": falldue.InOrder(), "one": falldue.AtMost(1)} {
+			k := falldue.NewKind[string](name, falldue.KindConfig{Limits: []falldue.Limit{limit}})
+			runs := make(chan falldue.RunInfo, 2)
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+				runs <- task.RunInfo
+				return nil
+			})
+			options := falldue.EnqueueOptions{Key: "key", RunAt: time.Now().Add(-time.Minute)}
+			if _, err := k.EnqueueMany(t.Context(), q, []string{"first", "second"}, options); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				first, second := receive(t, runs, "the first task"), receive(t, runs, "the second task")
+				if waited := first.ReadyAt.Sub(first.DueAt); waited != 0 || first.StartedAt.Sub(first.ReadyAt) < time.Minute {
+					t.Errorf("%s: the first run has waited %v for limits, want 0 and a minute for a worker: %+v", name, waited, first)
+				}
+				if waited := second.ReadyAt.Sub(second.DueAt); waited < time.Minute || second.StartedAt.Before(second.ReadyAt) {
+					t.Errorf("%s: the second run has waited %v for limits, want a minute that ends before it began: %+v", name, waited, second)
+				}
+			}()
+		}
+		startWorker(t, q)
+	}},
 	{"with a limit for each key, a task starts immediately while 2,000 of another key wait", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{ShutdownTimeout: -1})
 		k := falldue.NewKind[string]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey()}})

@@ -124,7 +124,7 @@ var middlewareCases = []conformanceCase{
 			return func(ctx context.Context, run *falldue.Run) error {
 				err := next(ctx, run)
 				seen.add(run.ID, ending{run.Attempt, run.Outcome(err)})
-				if run.Kind != "ending" || run.Queue != falldue.DefaultQueue || run.DueAt.Before(run.CreatedAt.Add(-time.Second)) || run.StartedAt.Before(run.DueAt) {
+				if run.Kind != "ending" || run.Queue != falldue.DefaultQueue || run.DueAt.Before(run.CreatedAt.Add(-time.Second)) || !run.ReadyAt.Equal(run.DueAt) || run.StartedAt.Before(run.ReadyAt) {
 					t.Errorf("the run is %+v", run.RunInfo)
 				}
 				return err

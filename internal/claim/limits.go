@@ -53,6 +53,9 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 	last := map[store.Lane]*store.Claim{} // of each lane
 	for _, c := range result.Claims {
 		last[c.From] = c
+		if held := p.lanes.HeldUntil(c.From); !held.IsZero() {
+			c.HeldUntil = c.Now - start.Sub(held).Microseconds()
+		}
 	}
 	var emptied []store.Lane
 	took := map[store.Lane]int64{}
@@ -77,7 +80,7 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
 		p.sweeper.makeDueSoon()
 	}
-	p.lanes.Freed(result.Open)
+	p.lanes.Open(result.Open)
 }
 
 // park makes a lane wait for the limit that has held back its tasks, if any. The claim began at start.

@@ -46,6 +46,7 @@ type laneState struct {
 	parked    *parkedLanes  // all lanes that the same limit holds back, or nil
 	wait      time.Duration // the last guess of how long a limit holds the lane back
 	guessed   bool          // the lane is parked until a guessed time
+	heldUntil time.Time     // when limits are last known to have held tasks of the lane back; zero if they never were
 	behind    *FirstTask    // while the lane is parked behind a task that is due later: that task
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }

@@ -55,7 +55,7 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	if f == nil || f.heapIndex == notInHeap || f.parked != nil {
 		return
 	}
-	f.retried = true
+	f.retried, f.heldUntil = true, time.Now()
 	guess := wait == 0
 	if guess {
 		lanes := time.Duration(l.guessed)
@@ -91,7 +91,7 @@ func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause 
 	if task.Due.After(now) {
 		until = task.Due
 	}
-	f.retried = true
+	f.retried, f.heldUntil = true, now
 	if l.freedSince[limit] {
 		f.wait, f.retried = 0, false
 	} else {
@@ -159,7 +159,7 @@ func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
 		}
 		if anchor, found := anchors[f.behind.Lane]; !found || anchor > f.behind.Anchor {
 			l.remove(f)
-			f.retried = false
+			f.retried, f.heldUntil = false, time.Now()
 			l.push(f)
 		}
 	}
@@ -184,19 +184,40 @@ func (l *Tracker) retimeParked() {
 	heap.Init(&l.retries)
 }
 
-// Freed releases lanes of limits that may admit more tasks.
-func (l *Tracker) Freed(limits []string) {
+// Freed releases lanes of limits of which this process has freed permits.
+func (l *Tracker) Freed(limits []string) { l.open(limits, true) }
+
+// Open releases lanes of limits that a claim has found open.
+func (l *Tracker) Open(limits []string) { l.open(limits, false) }
+
+// open releases lanes of limits that may admit more tasks. held reports whether they were held back
+// until now.
+func (l *Tracker) open(limits []string, held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	for _, limit := range limits {
 		l.freedSince[limit] = true
 		if h := l.parked[limit]; h != nil {
 			for _, f := range h.lanes {
-				f.retried = false
+				if f.retried = false; held {
+					f.heldUntil = now
+				}
 			}
 			l.release(h)
 		}
 	}
+}
+
+// HeldUntil returns when limits are last known to have held tasks of a lane back. The time is zero if
+// they are not known to have done so.
+func (l *Tracker) HeldUntil(at store.Lane) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.Lanes[at]; f != nil {
+		return f.heldUntil
+	}
+	return time.Time{}
 }
 
 // BeginLimited is called before a claim from lanes that have limits.
@@ -225,11 +246,27 @@ func (l *Tracker) releaseDue(now time.Time, most int) {
 	}
 }
 
+// heldAt returns until when a lane that is released now was held back. A guess proves nothing: another
+// process may have freed a permit soon after it.
+func (f *laneState) heldAt(now time.Time) time.Time {
+	switch {
+	case f.guessed:
+		return f.heldUntil
+	case f.behind != nil && f.behind.Due.Before(now): // that task may have ended before now
+		if f.behind.Due.Before(f.heldUntil) {
+			return f.heldUntil
+		}
+		return f.behind.Due
+	}
+	return now
+}
+
 // release releases the first lanes that a limit holds back, and returns how many. The limit's other
 // lanes are tried soon.
 func (l *Tracker) release(h *parkedLanes) (n int) {
 	for ; n < maxReleased && len(h.lanes) > 0; n++ {
 		f, _ := heap.Pop(&h.lanes).(*laneState)
+		f.heldUntil = f.heldAt(time.Now())
 		l.unpark(f)
 		l.push(f)
 	}

@@ -78,3 +78,49 @@ func (r rules) Limited(at store.Lane) bool                  { return r.limited(a
 
 // noLimits reports that the tasks of no lane have limits.
 func noLimits(store.Lane) bool { return false }
+
+// TestHeldUntil: a tracker knows until when limits have held a lane back, so that the rest of its tasks'
+// wait is a wait for a worker.
+func TestHeldUntil(t *testing.T) {
+	t.Parallel()
+	behind := func(due time.Duration) func(*Tracker, store.Lane) {
+		return func(l *Tracker, at store.Lane) {
+			l.ParkBehind(at, "limit", FirstTask{Due: time.Now().Add(due)}, time.Second)
+		}
+	}
+	park := func(wait time.Duration) func(*Tracker, store.Lane) {
+		return func(l *Tracker, at store.Lane) { l.Park(at, "limit", wait, releasePause) }
+	}
+	freed := func(l *Tracker) { time.Sleep(time.Second); l.Freed([]string{"limit"}) }
+	found := func(l *Tracker) { time.Sleep(time.Second); l.Open([]string{"limit"}) }
+	retried := func(l *Tracker) { next, _ := l.Next(); time.Sleep(time.Until(next)); l.Due(time.Now(), 1) }
+	for name, test := range map[string]struct {
+		park func(*Tracker, store.Lane)
+		end  func(*Tracker)
+		want time.Duration
+	}{
+		"a permit is freed":                     {park(0), freed, time.Second},
+		"another process has freed a permit":    {park(0), found, 0},
+		"a guess proves nothing":                {park(0), retried, 0},
+		"a rate admits a task":                  {park(time.Minute), retried, time.Minute},
+		"the first of the sequence falls due":   {behind(time.Minute), retried, time.Minute},
+		"the first of the sequence has ended":   {behind(time.Minute), freed, time.Second},
+		"the first of the sequence already due": {behind(-time.Minute), retried, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l, at := NewTracker(rules{unknownDelays, noLimits}), store.Lane{State: "open", Kind: "k", Key: "key"}
+			l.Hint(at, time.Now())
+			if held := l.HeldUntil(at); !held.IsZero() {
+				t.Errorf("%s: held until %v before any claim", name, held)
+			}
+			start := time.Now()
+			l.BeginLimited()
+			test.park(l, at)
+			test.end(l)
+			// Times that are far off are rounded down.
+			if got := l.HeldUntil(at).Sub(start); got > test.want || got < test.want-min(maxGrain, test.want/10) {
+				t.Errorf("%s: held for %v, want %v", name, got, test.want)
+			}
+		})
+	}
+}

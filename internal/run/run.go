@@ -98,6 +98,7 @@ type Info struct {
 	Key              string
 	Metadata         map[string]string
 	CreatedAt, DueAt time.Time
+	ReadyAt          time.Time
 	StartedAt        time.Time
 	Worker           string
 }
@@ -111,7 +112,7 @@ func (r *Run) Info() Info {
 	m := Info{
 		ID: c.ID, Kind: c.From.Kind, Queue: r.Queue, Attempt: c.Attempts, MaxAttempts: r.MaxAttempts(),
 		Fence: c.Fence, Priority: c.From.Priority, Key: c.From.Key, Metadata: r.about,
-		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due), Worker: r.WorkerID,
+		CreatedAt: store.Time(c.Created.V), DueAt: store.Time(r.due), ReadyAt: store.Time(max(r.due, min(c.HeldUntil, c.Now))), Worker: r.WorkerID,
 	}
 	if r.began > 0 {
 		m.StartedAt = store.Time(c.Now).Add(r.began)

@@ -66,6 +66,9 @@ type Claim struct {
 	// Attempts is the number of the last one.
 	Exhausted bool
 	Limits    []Limit // those of its source
+	// HeldUntil is when limits are last known to have held the tasks of its lane back, in microseconds
+	// since 1970, or 0. It is for package claim to set.
+	HeldUntil int64
 }
 
 // claimScanner reads the rows that claims return. It makes room for several claims at a
