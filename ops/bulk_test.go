@@ -2,13 +2,16 @@ package ops_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
@@ -95,6 +98,68 @@ func TestLockedTasksDoNotStopAChangeOfMany(t *testing.T) {
 		report, err := ops.New(q).CancelMany(t.Context(), ops.Filter{Kind: "k"})
 		if err != nil || report.Changed != 19 || report.Failed != 1 || report.Failures[0].ID != receipts[7].ID || !report.Complete {
 			t.Errorf("the report is %+v, error %v; want 19 cancelled, and task %d failed", report, err, receipts[7].ID)
+		}
+	})
+}
+
+// TestFinishedTasksHideNoPhase: the tasks of each unfinished phase are on the first page, although more
+// finished ones come before them than a page looks at.
+func TestFinishedTasksHideNoPhase(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kind, other := falldue.NewKind[int]("k", falldue.KindConfig{}), falldue.NewKind[int]("other", falldue.KindConfig{Queue: "other"})
+		want := map[falldue.Phase][]int64{}
+		enqueue := func(n int, k falldue.Kind[int], phase falldue.Phase, set string, opts falldue.EnqueueOptions) {
+			receipts, err := k.EnqueueMany(t.Context(), q, make([]int, n), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.SortFunc(receipts, byID)
+			if set != "" {
+				if _, err := db.ExecContext(t.Context(), fmt.Sprintf("update falldue_tasks set %s where id between %d and %d", set, receipts[0].ID, receipts[n-1].ID)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, r := range receipts {
+				want[phase] = append(want[phase], r.ID)
+			}
+		}
+		later := falldue.EnqueueOptions{Delay: time.Hour}
+		for _, done := range []int{10_001, 1} {
+			enqueue(done, kind, falldue.PhaseDone, "state = 'done'", falldue.EnqueueOptions{})
+			enqueue(2, other, falldue.PhaseRunning, "claimed_by = 'worker', attempts = 1", later)
+			enqueue(2, kind, falldue.PhaseScheduled, "", later)
+			enqueue(2, kind, falldue.PhaseSnoozed, "state = 'snoozed'", later)
+			enqueue(2, kind, falldue.PhaseDue, "", falldue.EnqueueOptions{})
+			enqueue(2, other, falldue.PhaseBackingOff, "attempts = 9", falldue.EnqueueOptions{})
+		}
+		delete(want, falldue.PhaseDone)
+		o, err := ops.New(q).WithPolicies(map[string]backoff.Policy{"other": backoff.Constant(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for phase, ids := range want {
+			for _, newest := range []bool{false, true} {
+				page, err := o.Tasks(t.Context(), ops.Filter{Phase: phase}, ops.ListOptions{Newest: newest})
+				var got []int64
+				for _, task := range page.Tasks {
+					got = append(got, task.ID)
+				}
+				if newest {
+					slices.Reverse(got)
+				}
+				if err != nil || !slices.Equal(got, ids) || page.Bounded || page.More {
+					t.Errorf("%s: the page has the tasks %v, want %v; error %v, bounded %v", phase, got, ids, err, page.Bounded)
+				}
+			}
 		}
 	})
 }

@@ -22,8 +22,9 @@ type Filter struct {
 	Key   string
 	State falldue.State
 	// Phase says more than State about tasks that are not finished. No index has it: calls look at
-	// the tasks that match the other fields, 10,000 for a page, in the order of their ids. To find
-	// the few of a million waiting tasks that run takes up to a hundred pages.
+	// the unfinished tasks that match the other fields, 10,000 for a page. Finished tasks do not
+	// count, however many are kept. Of [falldue.PhaseRunning], [falldue.PhaseScheduled] and
+	// [falldue.PhaseSnoozed] only tasks with that phase count.
 	Phase falldue.Phase
 	// OlderThan matches tasks that were enqueued at least that long ago, NewerThan those
 	// that were enqueued less than that long ago, by the database's clock: up to 36,500 days.

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/statements"
@@ -61,8 +62,8 @@ const (
 )
 
 // Tasks returns a page of the tasks that match a filter, with their phases. To match Phase and
-// Match it looks at the tasks that match the other fields, up to 10,000 for a page, so that its
-// cost is bounded; [Page].Bounded reports whether that was not enough. Tasks that come and go do
+// Match it looks at up to 10,000 tasks that match the other fields, for a phase of unfinished tasks
+// only at those; [Page].Bounded reports whether that was not enough. Tasks that come and go do
 // not shift pages. Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
 func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
 	return o.list(ctx, f, list, func(*search) {})
@@ -146,46 +147,116 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 	}
 	if s.matches == nil && s.f.Phase == "" {
 		f.Limit = most
-		found, err = s.read(ctx, f)
+		found, err = s.read(ctx, func() ([]store.Task, error) { return s.rows(ctx, f) })
 		if n := len(found); n > 0 {
 			s.after = found[n-1].ID
 		}
 		return found, len(found) == most, false, err
 	}
-	f.Limit = maxSearched
-	n, last, err := s.o.store.Span(ctx, f)
-	if err != nil || n == 0 {
-		return nil, false, false, err
-	}
-	f.Upto, f.Limit = last, phasedAtOnce
 	if s.f.Phase != "" {
 		f.Phase = narrowed(s.f.Phase)
 	}
-	if s.matches != nil {
-		f.Limit = searchedAtOnce
+	next, last, bounded, err := s.batches(ctx, f)
+	if err != nil {
+		return nil, false, false, err
 	}
 	for bytes := 0; ; {
-		list, err := s.read(ctx, f)
+		list, ended, err := next(s.after)
 		if err != nil {
 			return nil, false, false, err
 		}
 		for _, t := range list {
-			f.After, s.after = t.ID, t.ID
+			s.after = t.ID
 			bytes += len(t.Payload)
 			if (s.f.Phase == "" || t.Phase == s.f.Phase) && s.matched(t) {
 				if found = append(found, t); len(found) == most {
-					return found, t.ID != last || n == maxSearched, false, nil
+					return found, t.ID != last || bounded, false, nil
 				}
 			}
 		}
-		if len(list) < f.Limit {
+		switch {
+		case ended:
 			s.after = last
-			return found, n == maxSearched, n == maxSearched, nil
-		}
-		if bytes > maxSearchedBytes {
+			return found, bounded, bounded, nil
+		case bytes > maxSearchedBytes:
 			return found, true, true, nil
 		}
 	}
+}
+
+// batches returns a function that reads the first tasks after an id that a page looks at, and reports
+// whether they are the last ones. The last one of all has the id last. bounded reports whether there
+// may be more tasks after the page.
+//
+// A page with a phase looks at unfinished tasks, which the index finds. If too many have the condition
+// of the phase, it goes from id to id.
+func (s *search) batches(ctx context.Context, f store.Filter) (next func(after int64) ([]falldue.TaskInfo, bool, error), last int64, bounded bool, err error) {
+	most := phasedAtOnce
+	if s.matches != nil {
+		most = searchedAtOnce
+	}
+	if s.f.Phase != "" {
+		ids, all, err := s.unfinishedIDs(ctx, f)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		if all && len(ids) > 0 {
+			return func(int64) ([]falldue.TaskInfo, bool, error) {
+				n := min(most, len(ids))
+				batch := ids[:n]
+				ids = ids[n:]
+				list, err := s.read(ctx, func() ([]store.Task, error) { return s.o.store.TasksOf(ctx, f, batch) })
+				return list, len(ids) == 0, err
+			}, ids[len(ids)-1], false, nil
+		}
+		if all {
+			return nothing, f.After, false, nil
+		}
+	}
+	f.Limit = maxSearched
+	n, last, err := s.o.store.Span(ctx, f)
+	if n == 0 {
+		return nothing, f.After, false, err
+	}
+	f.Upto, f.Limit = last, most
+	return func(after int64) ([]falldue.TaskInfo, bool, error) {
+		f.After = after
+		list, err := s.read(ctx, func() ([]store.Task, error) { return s.rows(ctx, f) })
+		return list, len(list) < most, err
+	}, last, n == maxSearched, err
+}
+
+// nothing reads no tasks.
+func nothing(int64) ([]falldue.TaskInfo, bool, error) { return nil, true, nil }
+
+// unfinishedIDs lists the ids of unfinished tasks that match a filter, in the filter's order, and
+// reports whether the list has all: up to maxSearched.
+func (s *search) unfinishedIDs(ctx context.Context, f store.Filter) (ids []int64, all bool, err error) {
+	queues, states := []string{f.Queue}, []string{f.State}
+	if f.Queue == "" {
+		if queues, err = s.o.store.Queues(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	if f.State == "" {
+		states = []string{string(falldue.StateOpen), string(falldue.StateSnoozed)}
+	}
+	for _, f.Queue = range queues {
+		for _, f.State = range states {
+			found, err := s.o.store.IDs(ctx, f, maxSearched+1-len(ids))
+			if err != nil {
+				return nil, false, err
+			}
+			if ids = append(ids, found...); len(ids) > maxSearched {
+				return nil, false, nil
+			}
+		}
+	}
+	slices.Sort(ids)
+	if f.Newest {
+		slices.Reverse(ids)
+	}
+	return ids, true, nil
 }
 
 // matched reports whether the payload of a task matches, and counts the task if it is not known.
@@ -198,8 +269,8 @@ func (s *search) matched(t falldue.TaskInfo) bool {
 }
 
 // read reads tasks, and their phases where they are wanted.
-func (s *search) read(ctx context.Context, f store.Filter) ([]falldue.TaskInfo, error) {
-	rows, err := s.rows(ctx, f)
+func (s *search) read(ctx context.Context, get func() ([]store.Task, error)) ([]falldue.TaskInfo, error) {
+	rows, err := get()
 	if err != nil {
 		return nil, err
 	}

@@ -43,16 +43,47 @@ func (p Phase) condition() string {
 // :after, and returns them as [TaskColumns]. With Newest the order is reversed.
 func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
-	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(claimed_by), '')"}
-	if p.Brief {
-		exprs["last_error"], exprs["payload"], exprs["result"], exprs["metadata"] = "null", "null", "null", "null"
-	}
-	b.set("task", TaskColumns.list("", exprs))
+	b.setTask("", p)
 	b.setFilter(p)
 	return b.stmt(`
 select {task} from {tasks}
 where {after}{filter}{in state}
 order by {by id} limit :limit`)
+}
+
+// setTask sets the fragment {task}, the [TaskColumns] of a list.
+func (b *builder) setTask(prefix string, p ListParams) {
+	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(" + prefix + "claimed_by), '')"}
+	if p.Brief {
+		exprs["last_error"], exprs["payload"], exprs["result"], exprs["metadata"] = "null", "null", "null", "null"
+	}
+	b.set("task", TaskColumns.list(prefix, exprs))
+}
+
+// ListIDs selects the ids of up to :limit tasks of a queue and a state that [List] picks, in no order,
+// so that the index finds them.
+func ListIDs(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
+	p.Queue, p.State = true, true
+	b := newBuilder(s, tables)
+	b.setFilter(p)
+	return b.stmt(`
+select id from {tasks}
+where {after}{filter}{in state} limit :limit`)
+}
+
+// ListSome selects the tasks of a batch that [List] picks, in no order. The batch has [IDColumns].
+func ListSome(s dialect.Server, tables dialect.Tables, p ListParams, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, "id")
+	b.setTask("t.", p)
+	b.setFilter(p)
+	if source.byKey() {
+		return b.stmt(`
+select {task} from {tasks} t where {keys}{filter}`)
+	}
+	return b.stmt(`
+select {task} from {batch} join {tasks} t on {same key}{filter}`)
 }
 
 // setFilter sets the fragments {after}, {filter} and {in state}, the conditions of a list, and

@@ -128,6 +128,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"watch_new":             statements.WatchNew(s, tables),
 		"watch_lane":            statements.WatchLane(s, tables),
 		"newest_in_lane":        statements.NewestInLane(s, tables),
+		"list_ids":              statements.ListIDs(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseUnfinished}),
+		"list_some":             statements.ListSome(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseRunning, Brief: true}, room),
 		"list_newest":           statements.List(s, tables, statements.ListParams{Newest: true, Upto: true}),
 		"span_newest":           statements.Span(s, tables, statements.ListParams{Newest: true, Kind: true}),
 		"announce":              statements.Announce(s, tables),

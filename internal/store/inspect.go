@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -73,6 +75,35 @@ func (s *Store) Span(ctx context.Context, f Filter) (n int, last int64, err erro
 		return err
 	})
 	return n, last, err
+}
+
+// IDs lists the ids of up to limit tasks of the filter's queue and state, in no order.
+func (s *Store) IDs(ctx context.Context, f Filter, limit int) (ids []int64, err error) {
+	f.Limit = limit
+	p, values := f.params()
+	stmt := s.stmt(stmtKey{name: "list ids", filter: p}, func() statements.Stmt { return statements.ListIDs(s.server, s.tables, p) })
+	err = s.read(ctx, stmt, values, func() { ids = nil }, func(r row) error {
+		id, err := r.int(0)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// TasksOf lists the tasks with some ids, up to MaxBatch, that match a filter, in the filter's order.
+func (s *Store) TasksOf(ctx context.Context, f Filter, ids []int64) (list []Task, err error) {
+	p, values := f.params()
+	size := s.size(len(ids))
+	stmt := s.stmt(stmtKey{name: "list some", size: size, filter: p}, func() statements.Stmt { return statements.ListSome(s.server, s.tables, p, size) })
+	rows := statements.IDColumns.Rows(len(ids), func(i int) *Key { return &Key{TaskID: ids[i]} })
+	err = s.readRows(ctx, stmt, values, rows, func() { list = list[:0] }, scanTasks(&list))
+	slices.SortFunc(list, func(a, b Task) int {
+		if f.Newest {
+			a, b = b, a
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	return list, err
 }
 
 func (s *Store) list(ctx context.Context, p statements.ListParams, values statements.Values) (list []Task, err error) {
