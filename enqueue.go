@@ -11,6 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/uniquekey"
 )
 
 // Receipt is what an enqueue has made of a task.
@@ -123,14 +124,14 @@ func (q *Queue) storeTasks(ctx context.Context, tx Tx, n int, params func(i int)
 	}
 	var place []int
 	if tasks.uniques != nil {
-		tasks, place, err = tasks.dedupe()
+		tasks.entries, tasks.uniques, place, err = uniquekey.Merge(tasks.entries, tasks.uniques)
 	}
 	var receipts []Receipt
 	if err == nil {
 		receipts, err = q.insert(ctx, tx, tasks)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
+		return nil, fmt.Errorf("enqueue: %w", existsError(err))
 	}
 	if place != nil {
 		receipts = receiptsAt(place, receipts)

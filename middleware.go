@@ -25,7 +25,7 @@ func chain(fn handlerFunc, list ...func(next handlerFunc) handlerFunc) handlerFu
 }
 
 // recoverPanics turns a panic of a handler into an error, and the handler's error
-// into a *failure. It reads the error here because that calls methods of the
+// into an [outcome.Failure]. It reads the error here because that calls methods of the
 // error, which may panic too.
 func recoverPanics(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *run.Run) (err error) {
@@ -103,7 +103,7 @@ func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
 		if err == nil {
 			return nil
 		}
-		return &shownError{err: err, original: failureOf(err).Err}
+		return &outcome.Shown{Err: err, Original: outcome.FailureOf(err).Err}
 	})
 	for i := len(list) - 1; i >= 0; i-- {
 		fn = recovered(list[i](fn))
@@ -126,13 +126,24 @@ func recovered(fn HandlerFunc) HandlerFunc {
 	}
 }
 
+// readError reads an error of a handler.
+func readError(err error) *outcome.Failure { return outcome.Read(err, stackOf) }
+
+// stackOf returns the stack of a panic that an error describes, or "".
+func stackOf(err error) string {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		return p.Stack
+	}
+	return ""
+}
+
 // readShown reads an error that middleware returned, as readError does.
 func readShown(err error) error {
 	switch e := err.(type) { //nolint:errorlint // an error that wraps it has a text of its own
 	case nil:
 		return nil
-	case *shownError:
-		return e.err // it has been read
+	case *outcome.Shown:
+		return e.Err // it has been read
 	}
 	return readError(err)
 }
@@ -182,9 +193,9 @@ func (r *Run) Outcome(err error) Outcome {
 		if err != nil {
 			err = readError(err)
 		}
-		return Outcome(outcome.ByHand(r.Attempt, r.MaxAttempts, failureToEnd(err)))
+		return Outcome(outcome.ByHand(r.Attempt, r.MaxAttempts, outcome.ToEnd(err)))
 	}
-	return Outcome(r.task.WouldEnd(failureToEnd(r.read(err))))
+	return Outcome(r.task.WouldEnd(outcome.ToEnd(r.read(err))))
 }
 
 // DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run

@@ -121,7 +121,7 @@ func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
 			}
 		}})
 		r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Claimed: time.Now()}}
-		e, _ := r.Finish(failureToEnd(fn(t.Context(), r)), 0)
+		e, _ := r.Finish(outcome.ToEnd(fn(t.Context(), r)), 0)
 		if got := Outcome(outcome.Of(&e, r.Failure)); got != shownOutcome {
 			t.Fatalf("middleware has seen %s, and the outcome is %s", shownOutcome, got)
 		}

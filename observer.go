@@ -48,7 +48,7 @@ func (o *publisher) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 // reasonOf returns why a run has failed, or nil if it has not.
 func reasonOf(r *run.Run) error {
 	if r.Failure != nil {
-		return &shownError{err: r.Failure, original: r.Failure.Err}
+		return &outcome.Shown{Err: r.Failure, Original: r.Failure.Err}
 	}
 	if text := r.CauseOfDeath(); text != "" {
 		return errors.New(text)

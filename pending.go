@@ -39,7 +39,7 @@ func (q *Queue) insert(ctx context.Context, tx Tx, tasks *pending) (receipts []R
 func (q *Queue) insertUnique(ctx context.Context, tx Tx, tasks *pending) ([]Receipt, error) {
 	stored, err := q.store.EnqueueUnique(ctx, tx, tasks.entries, tasks.uniques)
 	if err != nil {
-		return nil, existsError(err)
+		return nil, err
 	}
 	receipts := make([]Receipt, len(stored))
 	for i, r := range stored {
@@ -60,32 +60,6 @@ func (p *pending) stored(receipts []Receipt) []store.Entry {
 		}
 	}
 	return list
-}
-
-// dedupe returns the first task of each unique key and all tasks without one, and the place of
-// each task's key among them.
-func (p *pending) dedupe() (some *pending, place []int, _ error) {
-	some, place = &pending{policies: p.policies}, make([]int, len(p.entries))
-	places := map[string]int{} // by unique key
-	for i, e := range p.entries {
-		at, known := places[e.Unique]
-		if e.Unique == "" || !known {
-			at = len(some.entries)
-			some.entries, some.uniques = append(some.entries, e), append(some.uniques, p.uniques[i])
-			places[e.Unique] = at
-		} else {
-			switch p.uniques[i].Conflict {
-			case store.ConflictFail:
-				return nil, nil, &ExistsError{}
-			case store.ConflictReplace:
-				first := &some.entries[at]
-				first.Payload, first.Metadata, first.Key, first.At, first.Delay = e.Payload, e.Metadata, e.Key, e.At, e.Delay
-				some.uniques[at].Conflict = store.ConflictReplace
-			}
-		}
-		place[i] = at
-	}
-	return some, place, nil
 }
 
 // receiptsAt returns the receipts of tasks whose keys have places among the stored ones.

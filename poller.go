@@ -135,7 +135,7 @@ func (q *Queue) handlers() (map[string]*run.Handler, error) {
 		handlers[name] = &run.Handler{
 			Kind: name, Queue: r.Queue, Priority: r.Priority, Limits: limitsOf("kind "+name, r.Limits),
 			LostRetries: r.ImmediateLostRetries, Retention: r.retention(q.cfg), Policy: control.Compile(r.Policy),
-			Run: func(ctx context.Context, t *run.Run) *outcome.Failure { return failureToEnd(fn(ctx, t)) },
+			Run: func(ctx context.Context, t *run.Run) *outcome.Failure { return outcome.ToEnd(fn(ctx, t)) },
 		}
 	}
 	return handlers, errors.Join(q.handlerErrs...)

@@ -143,8 +143,8 @@ func writes(t *testing.T, db *sqlx.DB, engine string) (n int) {
 	return n
 }
 
-// TestSettingAPolicyWritesNoTask: four workers obey, for a thousand tasks that wait, and
-// write no row. Who sets the policy writes one row of the table of changes.
+// TestSettingAPolicyWritesNoTask: four workers apply a policy to a thousand waiting tasks, and
+// write no row. Setting the policy writes one row of the table of changes.
 func TestSettingAPolicyWritesNoTask(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -228,12 +228,12 @@ func TestSettingAPolicyWritesNoTask(t *testing.T) {
 		}
 		at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 		for _, w := range workers {
-			until("the worker to obey", func() bool {
+			until("the worker to apply it", func() bool {
 				delay, _ := w.DelayOf("default", at)
 				return delay == 4*time.Hour
 			})
 		}
-		t.Logf("%s: four workers obey after %v", engine, time.Since(start))
+		t.Logf("%s: four workers apply it after %v", engine, time.Since(start))
 		want := append([]int(nil), before...)
 		if engine == testdb.Postgres {
 			if _, err := kind.Enqueue(t.Context(), operator, 1, EnqueueOptions{Delay: time.Hour}); err != nil {

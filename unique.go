@@ -2,20 +2,12 @@ package falldue
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/uniquekey"
 )
 
 // Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other
@@ -46,37 +38,25 @@ type Unique struct {
 
 // UniqueBy is what tasks with equal unique keys have in common, alongside their kind.
 // [ByArgs], [ByFields], [ByKind] and [ByKey] make one.
-type UniqueBy struct {
-	form   uniqueForm
-	fields []string
-	key    string
-}
-
-type uniqueForm int
-
-const (
-	byNothing uniqueForm = iota
-	byArgs
-	byFields
-	byKind
-	byKey
-)
+type UniqueBy struct{ by uniquekey.By }
 
 // ByArgs makes tasks unique by their arguments, as encoding/json writes them.
-func ByArgs() UniqueBy { return UniqueBy{form: byArgs} }
+func ByArgs() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByArgs}} }
 
 // ByFields makes tasks unique by some fields of their arguments, which are a JSON object.
 // Pass the names that the JSON has, in any order. A field that is left out, for example by
 // omitempty, differs from a field that is null. A name that the JSON cannot have is an error: the name
 // of a field in an embedded struct with a tag, for example, or a name that two embedded structs share.
-func ByFields(names ...string) UniqueBy { return UniqueBy{form: byFields, fields: names} }
+func ByFields(names ...string) UniqueBy {
+	return UniqueBy{uniquekey.By{Form: uniquekey.ByFields, Fields: names}}
+}
 
 // ByKind makes tasks unique by their kind alone.
-func ByKind() UniqueBy { return UniqueBy{form: byKind} }
+func ByKind() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKind}} }
 
 // ByKey makes tasks unique by a text, which is not empty. It has nothing to do with
 // EnqueueOptions.Key.
-func ByKey(key string) UniqueBy { return UniqueBy{form: byKey, key: key} }
+func ByKey(key string) UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKey, Key: key}} }
 
 // Conflict is what happens to a new task whose unique key another one holds.
 type Conflict int
@@ -144,7 +124,7 @@ func existsError(err error) error {
 
 // isSet reports whether any field is set.
 func (u Unique) isSet() bool {
-	return u.By.form != byNothing || u.WhileWaiting || u.For != 0 || u.OnConflict != ConflictSkip
+	return u.By.by.Form != uniquekey.ByNothing || u.WhileWaiting || u.For != 0 || u.OnConflict != ConflictSkip
 }
 
 // store returns how the store treats a task.
@@ -173,67 +153,13 @@ func (u Unique) hash(c Codec, kind string, args any, payload []byte) (string, er
 	if u.For != 0 && u.WhileWaiting {
 		return "", invalid("For %v and WhileWaiting: set only one", u.For)
 	}
-	data := withPart(nil, []byte(kind))
-	switch u.By.form {
-	case byNothing:
-		return "", invalid("Unique without By; set ByArgs, ByFields, ByKind or ByKey")
-	case byArgs:
-		data = withPart(withPart(data, []byte("args")), payload)
-	case byKind:
-		data = withPart(data, []byte("kind"))
-	case byKey:
-		if u.By.key == "" {
-			return "", invalid("ByKey of an empty text: must not be empty")
-		}
-		data = withPart(withPart(data, []byte("key")), []byte(u.By.key))
-	case byFields:
-		fields, err := fieldsOf(u.By.fields, args, payload)
-		if err != nil {
-			return "", err
-		}
-		data = withPart(data, []byte("fields"))
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(u.By.fields))) {
-			data = withPart(withPart(data, []byte(name)), fields[name]) // no value is empty but the value of a field that is left out
-		}
-	}
+	var secret func([]byte) []byte
 	if c != nil {
-		switch hash := c.Hash(data); {
-		case len(hash) >= sha256.Size:
-			data = hash
-		case hash != nil:
-			return "", invalid("a hash of %d bytes from the codec: must have %d bytes or more", len(hash), sha256.Size)
-		}
+		secret = c.Hash
 	}
-	sum := sha256.Sum256(data)
-	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
-}
-
-// withPart appends a part behind its length, so that no two lists of parts are equal.
-func withPart(data, part []byte) []byte {
-	return append(binary.AppendUvarint(data, uint64(len(part))), part...)
-}
-
-// fieldsOf returns the fields of a payload. It is an error if one of names is missing, unless
-// the type of the arguments has such a field for encoding/json, as with omitempty: a misspelt name
-// would make too many tasks equal.
-func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMessage, error) {
-	if len(names) == 0 {
-		return nil, invalid("ByFields without a name; ByKind makes tasks unique by their kind alone")
+	key, err := u.By.by.Hash(kind, args, payload, secret)
+	if err != nil {
+		return "", invalid("%w", err)
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(payload, &fields); err != nil || fields == nil {
-		return nil, invalid("ByFields of arguments of type %T, which are no JSON object", args)
-	}
-	for _, name := range names {
-		if _, ok := fields[name]; ok {
-			continue
-		}
-		known := storable.FieldNames(reflect.TypeOf(args))
-		if !slices.Contains(known, name) {
-			have := slices.Sorted(maps.Keys(fields))
-			have = slices.Compact(slices.Sorted(slices.Values(slices.Concat(have, known))))
-			return nil, invalid("field %.100q in ByFields; the arguments, of type %T, have %s", name, args, strings.Join(have, ", "))
-		}
-	}
-	return fields, nil
+	return key, nil
 }

@@ -158,7 +158,7 @@ var measures = []measure{
 		about: "the time from a tick of 1,000 schedules, which tick together, to when the last of their tasks is stored; the median of three ticks, and schedules_late_max_ms is the longest",
 	},
 	{
-		name: "cancel_ms", unit: "ms", single: true, run: obey,
+		name: "cancel_ms", unit: "ms", single: true, run: measureChanges,
 		also:  []string{"cancel_max_ms", "resume_ms", "resume_max_ms"},
 		about: "the median time from the cancel of a running task, in another process, to the end of its handler's context; resume_ms is that from a resumption to the start of a task that was paused; of ten times each, cancel_max_ms and resume_max_ms are the longest",
 	},

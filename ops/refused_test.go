@@ -33,7 +33,7 @@ func mentions(findings []ops.Finding, text string) bool {
 	return false
 }
 
-// TestRefusedOverrides: an override that one worker cannot obey, since the formula would be too
+// TestRefusedOverrides: an override that one worker cannot apply, since the formula would be too
 // large with the policy of its code, is announced with what holds there; why has a time for it,
 // and doctor names it, until it is cleared.
 func TestRefusedOverrides(t *testing.T) {

@@ -39,9 +39,9 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 		}
 	}
 	rule := func(p backoff.Policy, holders []string) {
-		obeying, refusing := due.obeyedBy(t, p, known.workers, holders)
-		if len(refusing) == 0 || len(obeying) > 0 {
-			add(known.spansOver(t, p, t.Now), obeying, "")
+		applying, refusing := due.appliedBy(t, p, known.workers, holders)
+		if len(refusing) == 0 || len(applying) > 0 {
+			add(known.spansOver(t, p, t.Now), applying, "")
 		}
 		for _, r := range refusing {
 			held, err := backoff.Parse(r.Holds)
@@ -76,10 +76,10 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 	return due, most, own, nil
 }
 
-// obeyedBy returns which workers apply the override that holds for a task whose own policy is p,
-// and which ones refuse it. They are the kinds of holders, or if it is nil the workers that handle the
-// task; if none of these refuses, it returns holders.
-func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker, holders []string) (obeying []string, refusing []RefusedOverride) {
+// appliedBy returns which workers apply the override that holds for a task whose own policy is p,
+// and which ones refuse the override. The workers are holders, or if holders is nil the workers that handle
+// the task. If none of them refuses, it returns holders.
+func (c WhyDue) appliedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker, holders []string) (applying []string, refusing []RefusedOverride) {
 	if c.Override == nil {
 		return holders, nil
 	}
@@ -90,13 +90,13 @@ func (c WhyDue) obeyedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker,
 		if r, refused := w.refusal(c.Override.String(), p.String()); refused {
 			refusing = addRefused(refusing, r)
 		} else {
-			obeying = append(obeying, w.ID)
+			applying = append(applying, w.ID)
 		}
 	}
 	if len(refusing) == 0 {
 		return holders, nil
 	}
-	return obeying, refusing
+	return applying, refusing
 }
 
 // dueRule returns when a task falls due under policies that hold one after the other, and the

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// obeyTimeout is how long workers may take until they apply a change. A slow machine may
+// applyTimeout is how long workers may take until they apply a change. A slow machine may
 // take longer than the two seconds that are promised.
-const obeyTimeout = 20 * time.Second
+const applyTimeout = 20 * time.Second
 
 var changeCases = []conformanceCase{
 	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
@@ -231,7 +231,7 @@ var changeCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		cause := receive(t, ended, "the handler's context to end")
-		if took := time.Since(start); took > obeyTimeout {
+		if took := time.Since(start); took > applyTimeout {
 			t.Errorf("the handler's context ended after %v", took)
 		}
 		if !errors.Is(cause, falldue.ErrCancelled) || !errors.Is(cause, falldue.ErrLeaseLost) {

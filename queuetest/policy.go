@@ -64,7 +64,7 @@ var policyCases = []conformanceCase{
 				t.Errorf("%s: the row has been written: %+v", subject, info)
 			}
 			waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
-			if took := time.Since(start); took > obeyTimeout {
+			if took := time.Since(start); took > applyTimeout {
 				t.Errorf("%s: the worker applied it after %v", subject, took)
 			}
 			list, err := ops.New(control).Overrides(t.Context())
@@ -120,10 +120,10 @@ var policyCases = []conformanceCase{
 			<-end
 			return errFlaky
 		})
-		obeys, probe := make(chan int, 1), falldue.NewKind[noteArgs]("probe", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 9")})
+		applied, probe := make(chan int, 1), falldue.NewKind[noteArgs]("probe", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 9")})
 		falldue.Handle(q, probe, func(_ context.Context, task falldue.Task[noteArgs]) error {
 			if task.Attempt == 3 {
-				obeys <- task.MaxAttempts
+				applied <- task.MaxAttempts
 			}
 			return errFlaky
 		})
@@ -131,10 +131,10 @@ var policyCases = []conformanceCase{
 		id := enqueue(t, q, k, noteArgs{})
 		receive(t, started, "the task to start")
 		setPolicy(t, q, falldue.Subject{Kind: "runs"}, "attempts 1")
-		// A worker that obeys a later override obeys this one.
+		// A worker that applies a later override applies this one, too.
 		setPolicy(t, q, falldue.Subject{Kind: "probe"}, "10ms; attempts 3")
 		enqueue(t, q, probe, noteArgs{})
-		if most := receive(t, obeys, "the probe to run by its override"); most != 3 {
+		if most := receive(t, applied, "the probe to run by its override"); most != 3 {
 			t.Errorf("the probe has %d attempts", most)
 		}
 		close(end)

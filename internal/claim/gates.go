@@ -72,8 +72,10 @@ func (h handledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func())
 // readablePolicies admits lanes without a per-task policy, and lanes with one that this process can read,
 // which then is the policy of the lane.
 type readablePolicies struct {
-	policies *control.TaskPolicies
-	queue    string
+	policies interface {
+		PolicyOf(queue string, at store.Lane, later func()) *control.CompiledPolicy
+	}
+	queue string
 }
 
 func (p readablePolicies) admit(at store.Lane, r **control.CompiledPolicy, later func()) bool {

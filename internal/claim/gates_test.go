@@ -16,13 +16,20 @@ func (c closed) admit(at store.Lane, _ **control.CompiledPolicy, _ func()) bool 
 	return at.Kind != string(c)
 }
 
+// taskPolicies are per-task policies by their keys.
+type taskPolicies map[string]*control.CompiledPolicy
+
+func (p taskPolicies) PolicyOf(_ string, at store.Lane, _ func()) *control.CompiledPolicy {
+	return p[at.Policy]
+}
+
 func TestGatesLeaveLanesOut(t *testing.T) {
 	t.Parallel()
 	known, own := control.Compile(backoff.Zizq()), control.Compile(backoff.Constant(time.Second))
 	g := Gates{
 		handledKinds{"known": {Policy: known}, "paused": {Policy: known}},
 		closed("paused"),
-		readablePolicies{policies: &control.TaskPolicies{Recent: map[string]control.TaskPolicy{"own": {Policy: own}}}},
+		readablePolicies{policies: taskPolicies{"own": own}},
 	}
 	for at, want := range map[store.Lane]*control.CompiledPolicy{
 		{Kind: "known"}:                known,

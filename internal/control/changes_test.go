@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestChangesAreReadEverySecond: a worker obeys within two seconds, also what was committed
+// TestChangesAreReadEverySecond: a worker applies changes within two seconds, including changes committed
 // late, runs at most 65 statements a minute for it, and resumes when a pause ends by itself.
 func TestChangesAreReadEverySecond(t *testing.T) {
 	t.Parallel()

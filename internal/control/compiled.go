@@ -65,47 +65,53 @@ type delayChecker interface {
 // MaxChecked is the greatest number of policies that one statement checks.
 const MaxChecked = 50
 
-// checkDelays compares the delays of policies with the database's, and returns for each policy why it
-// cannot be applied, or nil. If a statement for several policies fails, a statement for each finds the
-// policy that is to blame, unless the database did not answer in time. Then late is the error, and the other
-// policies are not checked.
-func checkDelays(ctx context.Context, table delayChecker, list []*CompiledPolicy) (errs []error, late error) {
-	errs = make([]error, len(list))
+// check compares the delays of policies with the database's, and returns each policy, or why it cannot be
+// applied. If a statement for several policies fails, a statement for each finds the policy that is to
+// blame, unless the database did not answer in time. Then late is the error, and the other policies are not
+// checked.
+func check(ctx context.Context, table delayChecker, list []*CompiledPolicy) (checked []CachedPolicy, late error) {
+	checked = make([]CachedPolicy, len(list))
 	var valid []int
 	for i, p := range list {
-		if errs[i] = p.Policy.Err(); errs[i] == nil {
+		if err := p.Policy.Err(); err != nil {
+			checked[i] = refused(err)
+		} else {
 			valid = append(valid, i)
 		}
 	}
-	check := func(part []int) error {
-		ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
-		defer cancel()
-		formulas := make([]sqlgen.Formula, len(part))
-		for k, i := range part {
-			formulas[k] = list[i].Policy.Delay()
+	try := func(part []int) error {
+		err := late
+		if late == nil {
+			err, late = checkDelays(ctx, table, list, part)
 		}
-		err := table.CheckDelays(ctx, formulas)
 		for _, i := range part {
-			errs[i] = err
-		}
-		if ctx.Err() != nil {
-			late = err
+			if checked[i] = (CachedPolicy{Policy: list[i]}); err != nil {
+				checked[i] = refused(err)
+			}
 		}
 		return err
 	}
 	for part := range slices.Chunk(valid, MaxChecked) {
-		if late != nil {
-			for _, i := range part {
-				errs[i] = late
+		if try(part) != nil && late == nil && len(part) > 1 {
+			for k := range part {
+				_ = try(part[k : k+1]) // checked has the error
 			}
-			continue
-		}
-		if check(part) == nil || len(part) == 1 {
-			continue
-		}
-		for k := 0; k < len(part) && late == nil; k++ {
-			_ = check(part[k : k+1]) // errs has the error
 		}
 	}
-	return errs, late
+	return checked, late
+}
+
+// checkDelays compares the delays of some policies of a list with the database's. The error is late, too, if
+// the database did not answer in time.
+func checkDelays(ctx context.Context, table delayChecker, list []*CompiledPolicy, part []int) (err, late error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	formulas := make([]sqlgen.Formula, len(part))
+	for k, i := range part {
+		formulas[k] = list[i].Policy.Delay()
+	}
+	if err = table.CheckDelays(ctx, formulas); ctx.Err() != nil {
+		late = err
+	}
+	return err, late
 }

@@ -45,17 +45,17 @@ func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 		ask("a", "b", "c")
 		announces("one of a newer release, and one that is not there", "a", "c")
 		texts = map[string]string{"a": "2h"}
-		time.Sleep(retryUnreadable)
+		time.Sleep(retryRefused)
 		ask("a", "c")
 		announces("one can be read", "c")
-		time.Sleep(retryUnreadable + keepUnreadable)
+		time.Sleep(retryRefused + keepUnreadable)
 		announces("nobody asks for the other one")
 		cancel()
 		synctest.Wait()
 	})
 }
 
-// TestTroublesAreAnnounced: which overrides a worker cannot obey, and that it cannot read the
+// TestTroublesAreAnnounced: which overrides a worker cannot apply, and that it cannot read the
 // table of changes, each until it is over. The worker says so at once, and not again.
 func TestTroublesAreAnnounced(t *testing.T) {
 	t.Parallel()

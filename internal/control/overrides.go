@@ -32,9 +32,8 @@ type Overrides struct {
 
 	mu        sync.Mutex
 	scheduled []scheduledOverride
-	requested map[request]func() // what to call when the policy is known
-	logged    map[string]string  // the last error of each subject
-	unread    map[string]error   // why the newest override of a subject cannot be read
+	logged    map[string]string // the last error of each subject
+	unread    map[string]error  // why the newest override of a subject cannot be read
 }
 
 // override is a step of an override.
@@ -43,31 +42,14 @@ type override struct {
 	id         int64
 	includeOwn bool
 	policy     backoff.Override
-	policies   map[*CompiledPolicy]overridden // by original policy; Overrides.mu guards the map
+	policies   policyCache[*CompiledPolicy] // by original policy; Overrides.mu guards the cache
 }
-
-// overridden is the policy that an override makes of another, or the policy in effect instead.
-type overridden struct {
-	*CompiledPolicy
-	err     error     // why the override cannot be applied
-	retryAt time.Time // when to try again; zero without an error
-}
-
-// request asks for what an override makes of a policy, for a lane.
-type request struct {
-	Subject
-	original *CompiledPolicy
-	lane     askingLane
-}
-
-// retryOverride is the time between two tries to apply an override.
-const retryOverride = 10 * time.Second
 
 // NewOverrides returns overrides of the policies of kinds.
 func NewOverrides(table delayChecker, kinds map[string]*CompiledPolicy, effects effects, health *HealthReport, log *slog.Logger) *Overrides {
 	return &Overrides{
 		kinds: kinds, table: table, effects: effects, events: events{log}, health: health, woken: make(chan struct{}, 1),
-		requested: map[request]func(){}, logged: map[string]string{},
+		logged: map[string]string{},
 	}
 }
 
@@ -97,20 +79,20 @@ func (o *Overrides) of(queue string, at store.Lane) *override {
 // overridden policy is not computed yet, PolicyOf returns nil, and later, unless nil, is called when
 // the policy is known.
 func (o *Overrides) PolicyOf(queue string, at store.Lane, original *CompiledPolicy, later func()) *CompiledPolicy {
-	one := o.of(queue, at)
-	if one == nil {
+	if !o.Any() {
 		return original
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if made, ok := one.policies[original]; ok {
-		return made.CompiledPolicy
+	one := o.of(queue, at)
+	if one == nil {
+		return original
 	}
-	if later != nil {
-		o.requested[request{one.Subject, original, askingLane{queue, at}}] = later
+	policy, requested := one.policies.policyOf(original, askingLane{queue, at}, later)
+	if requested {
 		retry.Signal(o.woken)
 	}
-	return nil
+	return policy
 }
 
 // Current returns the policy in effect now for a run that was claimed under r: overrides may have
@@ -126,8 +108,8 @@ func (o *Overrides) Current(queue string, at store.Lane, r *CompiledPolicy) *Com
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if made, ok := one.policies[original]; ok {
-		return made.CompiledPolicy
+	if known, ok := one.policies.get(original); ok {
+		return known.Policy
 	}
 	if made := one.make(original); made.Policy.Err() == nil {
 		return made
@@ -194,9 +176,9 @@ func (o *Overrides) report() {
 	}
 	if active := o.active.Load(); active != nil {
 		for _, one := range *active {
-			for original, made := range one.policies {
-				if made.err != nil {
-					list = append(list, store.Refusal{Subject: one.String(), Own: original.Policy.String(), Holds: made.Policy.String(), Error: made.err.Error()})
+			for original, p := range one.policies.all() {
+				if p.Err != nil {
+					list = append(list, store.Refusal{Subject: one.String(), Own: original.Policy.String(), Holds: p.Policy.Policy.String(), Error: p.Err.Error()})
 				}
 			}
 		}
@@ -242,27 +224,36 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		list = append(list, one)
 		unmade = append(unmade, o.unmade(one, before, now)...)
 	}
-	requested := o.requested
-	o.requested = map[request]func(){}
 	o.mu.Unlock()
 
 	made := make([]*CompiledPolicy, len(unmade))
 	for i, u := range unmade {
 		made[i] = u.made
 	}
-	errs, _ := checkDelays(ctx, o.table, made)
+	checked, _ := check(ctx, o.table, made)
 	o.mu.Lock()
 	for i, u := range unmade {
-		if u.keep(errs[i], now); errs[i] != nil && ctx.Err() == nil {
-			o.log(u.String(), errs[i])
+		p := checked[i]
+		if p.Err != nil {
+			p.Policy = u.old
+			if ctx.Err() == nil {
+				o.log(u.String(), p.Err)
+			}
 		}
+		u.policies.put(u.original, p)
 	}
 	for _, one := range list {
-		for _, made := range one.policies {
-			next = soonest(next, made.retryAt)
+		for _, p := range one.policies.all() {
+			next = soonest(next, p.retryAt)
 		}
 	}
 	old := o.active.Load()
+	var ready []func()
+	if old != nil {
+		for _, one := range *old {
+			ready = append(ready, one.policies.answer()...)
+		}
+	}
 	if len(list) == 0 {
 		o.active.Store(nil)
 	} else {
@@ -276,7 +267,7 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 		o.Version.Add(1)
 		o.effects.PoliciesChanged()
 	}
-	for _, later := range requested {
+	for _, later := range ready { // a lane whose policy is still unknown requests it again
 		later()
 	}
 	return next
@@ -293,7 +284,7 @@ func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, be
 	if before != nil && before.id == a.id && before.policy.String() == policy.String() {
 		return before, before
 	}
-	return &override{Subject: a.Subject, id: a.id, includeOwn: a.includeOwn, policy: policy, policies: map[*CompiledPolicy]overridden{}}, before
+	return &override{Subject: a.Subject, id: a.id, includeOwn: a.includeOwn, policy: policy, policies: newPolicyCache[*CompiledPolicy]()}, before
 }
 
 // pending is an overridden policy that is not checked yet.
@@ -305,9 +296,6 @@ type pending struct {
 
 // unmade lists the policies that an override needs and that are not checked. The caller holds mu.
 func (o *Overrides) unmade(one, before *override, now time.Time) (list []pending) {
-	if len(one.policies) > maxRecent {
-		clear(one.policies) // policies in use are computed again
-	}
 	originals := map[*CompiledPolicy]*CompiledPolicy{} // with the policy in effect so far
 	if one.Policy == "" {
 		for kind, original := range o.kinds {
@@ -316,31 +304,20 @@ func (o *Overrides) unmade(one, before *override, now time.Time) (list []pending
 			}
 		}
 	}
-	for w := range o.requested {
-		if w.Subject == one.Subject {
-			originals[w.original] = w.original
-		}
-	}
 	if before != nil {
-		for original, made := range before.policies {
-			originals[original] = made.CompiledPolicy
+		for original := range before.policies.requested {
+			originals[original] = original
+		}
+		for original, p := range before.policies.all() {
+			originals[original] = p.Policy
 		}
 	}
 	for original, old := range originals {
-		made, ok := one.policies[original]
-		if !ok || !made.retryAt.IsZero() && !now.Before(made.retryAt) {
+		if p, ok := one.policies.get(original); !ok || !p.settled(now) {
 			list = append(list, pending{one, original, one.make(original), old})
 		}
 	}
 	return list
-}
-
-// keep records the policy, or after an error the policy in effect so far, to try again later.
-func (u pending) keep(err error, now time.Time) {
-	u.policies[u.original] = overridden{CompiledPolicy: u.made}
-	if err != nil {
-		u.policies[u.original] = overridden{u.old, err, now.Add(retryOverride)}
-	}
 }
 
 // scheduledOverride is an override as the table of changes has it.

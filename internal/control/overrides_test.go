@@ -19,7 +19,7 @@ import (
 )
 
 // TestOverridesHoldAndEnd: the newest and most specific override holds within two seconds,
-// takes its steps and ends. One that cannot be obeyed leaves the old one in place, and is
+// takes its steps and ends. An override that cannot be applied leaves the old one in place, and is
 // tried again.
 func TestOverridesHoldAndEnd(t *testing.T) {
 	t.Parallel()
@@ -28,12 +28,12 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		var log bytes.Buffer
 		var retimed atomic.Int64
 		var refuses atomic.Bool
-		refused := errors.New("3 is another number here")
+		wrong := errors.New("3 is another number here")
 		after := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		kind := Compile(backoff.ParseDeferred("1h"))
 		o := NewOverrides(controltest.Database{OnCheck: func(_ context.Context, list []sqlgen.Formula) error {
 			if refuses.Load() && strings.Contains(list[0].String(), "3 *") {
-				return refused
+				return wrong
 			}
 			return nil
 		}}, map[string]*CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: func() { retimed.Add(1) }}, NewHealthReport(), slog.New(slog.NewTextHandler(&log, nil)))
@@ -81,7 +81,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		set("kind:mail", "3 * original", time.Time{})
 		holds("one that the database computes differently", 30*time.Minute)
 		after(7 * time.Second)
-		if text := log.String(); strings.Count(text, "cannot apply a policy override") != 1 || !strings.Contains(text, refused.Error()) || !strings.Contains(text, "subject=kind:mail") {
+		if text := log.String(); strings.Count(text, "cannot apply a policy override") != 1 || !strings.Contains(text, wrong.Error()) || !strings.Contains(text, "subject=kind:mail") {
 			t.Errorf("logged is %s", text)
 		}
 		set("kind:mail", "3 * original", time.Time{})
@@ -129,7 +129,7 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 			t.Errorf("the delay is %v before it is checked", got)
 		}
 		away.Store(false)
-		time.Sleep(retryOverride + time.Second)
+		time.Sleep(retryRefused + time.Second)
 		synctest.Wait()
 		if got := o.PolicyOf("default", at, kind, nil).DelayIn(at); got != 3*time.Hour {
 			t.Errorf("the delay is %v, want 3h", got)

@@ -22,36 +22,14 @@ type TaskPolicies struct {
 	health *HealthReport // is told which policies cannot be read
 	woken  chan struct{} // signalled when policies are requested
 
-	mu sync.Mutex
-	// Recent has the policies that were used last. When Recent is full, it replaces older, and the
-	// policies that only older had are forgotten.
-	Recent, older map[string]TaskPolicy
-	requested     map[string]map[askingLane]func() // what to call when the policy of a key is known
-	skipped       map[string]TaskPolicy            // policies that cannot be read, by key
+	mu      sync.Mutex
+	cache   policyCache[string]     // by the keys of policies
+	skipped map[string]CachedPolicy // policies that cannot be read, by key
 }
 
-// TaskPolicy is a policy, or why it cannot be read.
-type TaskPolicy struct {
-	Policy  *CompiledPolicy
-	Err     error
-	retryAt time.Time // when to read it again after an error
-}
-
-// askingLane is a lane whose policy is requested.
-type askingLane struct {
-	queue string
-	lane  store.Lane
-}
-
-const (
-	// retryUnreadable is the time between two tries to read an unreadable policy.
-	retryUnreadable = 10 * time.Second
-	// keepUnreadable is how long after the time of its next try an unreadable policy is announced.
-	// If no lane requests the policy until then, its tasks have ended.
-	keepUnreadable = time.Minute
-	// maxRecent is the greatest number of policies in Recent, and in older.
-	maxRecent = 10_000
-)
+// keepUnreadable is how long after the time of its next try an unreadable policy is announced.
+// If no lane requests the policy until then, its tasks have ended.
+const keepUnreadable = time.Minute
 
 // policyTable is the table of policies.
 type policyTable interface {
@@ -69,7 +47,7 @@ type storedPolicies interface {
 func NewTaskPolicies(table policyTable, stored storedPolicies, health *HealthReport, log *slog.Logger) *TaskPolicies {
 	return &TaskPolicies{
 		table: table, stored: stored, events: events{log}, health: health, woken: make(chan struct{}, 1),
-		Recent: map[string]TaskPolicy{}, requested: map[string]map[askingLane]func(){}, skipped: map[string]TaskPolicy{},
+		cache: newPolicyCache[string](), skipped: map[string]CachedPolicy{},
 	}
 }
 
@@ -78,31 +56,11 @@ func NewTaskPolicies(table policyTable, stored storedPolicies, health *HealthRep
 func (o *TaskPolicies) PolicyOf(queue string, at store.Lane, later func()) *CompiledPolicy {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r, ok := o.Recent[at.Policy]
-	if !ok {
-		if r, ok = o.older[at.Policy]; ok {
-			o.remember(at.Policy, r)
-		}
+	policy, requested := o.cache.policyOf(at.Policy, askingLane{queue, at}, later)
+	if requested {
+		retry.Signal(o.woken)
 	}
-	if ok && (r.Err == nil || time.Now().Before(r.retryAt)) {
-		return r.Policy
-	}
-	if later == nil {
-		return nil
-	}
-	if o.requested[at.Policy] == nil {
-		o.requested[at.Policy] = map[askingLane]func(){}
-	}
-	o.requested[at.Policy][askingLane{queue, at}] = later
-	retry.Signal(o.woken)
-	return nil
-}
-
-func (o *TaskPolicies) remember(key string, r TaskPolicy) {
-	if len(o.Recent) >= maxRecent {
-		o.older, o.Recent = o.Recent, map[string]TaskPolicy{}
-	}
-	o.Recent[key] = r
+	return policy
 }
 
 // Work reads the requested policies until ctx ends.
@@ -134,7 +92,7 @@ func (o *TaskPolicies) Work(ctx context.Context) {
 func (o *TaskPolicies) next() (keys []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for key := range o.requested {
+	for key := range o.cache.requested {
 		if keys = append(keys, key); len(keys) == store.MaxBatch {
 			break
 		}
@@ -143,19 +101,19 @@ func (o *TaskPolicies) next() (keys []string) {
 }
 
 // loaded remembers policies and calls the functions that wait for them.
-func (o *TaskPolicies) loaded(policies map[string]TaskPolicy) {
+func (o *TaskPolicies) loaded(policies map[string]CachedPolicy) {
 	var ready []func()
 	o.mu.Lock()
 	for key, r := range policies {
-		o.remember(key, r)
-		for lane, later := range o.requested[key] {
+		o.cache.put(key, r)
+		for lane, later := range o.cache.requested[key] {
 			if r.Err != nil {
 				o.events.unreadablePolicy(lane.queue, lane.lane.Kind, r.Err)
 			} else {
 				ready = append(ready, later)
 			}
 		}
-		delete(o.requested, key)
+		delete(o.cache.requested, key)
 	}
 	o.mu.Unlock()
 	o.report(policies)
@@ -166,7 +124,7 @@ func (o *TaskPolicies) loaded(policies map[string]TaskPolicy) {
 
 // report reports the policies that cannot be read, after others have been loaded. It returns in how
 // long to call it again.
-func (o *TaskPolicies) report(policies map[string]TaskPolicy) time.Duration {
+func (o *TaskPolicies) report(policies map[string]CachedPolicy) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key, r := range policies {
@@ -188,33 +146,31 @@ func (o *TaskPolicies) report(policies map[string]TaskPolicy) time.Duration {
 }
 
 // Load reads the policies of keys, and checks that the database computes their delays as Go does.
-func (o *TaskPolicies) Load(ctx context.Context, keys []string) (map[string]TaskPolicy, error) {
+func (o *TaskPolicies) Load(ctx context.Context, keys []string) (map[string]CachedPolicy, error) {
 	texts, err := o.readTexts(ctx, keys)
 	if err != nil {
 		return nil, fmt.Errorf("read policies: %w", err)
 	}
 	o.stored.Stored(texts)
-	policies := make(map[string]TaskPolicy, len(keys))
+	policies := make(map[string]CachedPolicy, len(keys))
 	var parsed []string // keys
 	var compiled []*CompiledPolicy
 	for _, key := range keys {
 		text, ok := texts[key]
 		if !ok {
-			policies[key] = unreadable(fmt.Errorf("policy %s is not in the policies table", key))
+			policies[key] = refused(fmt.Errorf("policy %s is not in the policies table", key))
 			continue
 		}
 		policy, err := backoff.Parse(text)
 		if err != nil {
-			policies[key] = unreadable(fmt.Errorf("policy %s: %w", key, err))
+			policies[key] = refused(fmt.Errorf("policy %s: %w", key, err))
 			continue
 		}
 		parsed, compiled = append(parsed, key), append(compiled, Compile(policy))
 	}
-	errs, err := checkDelays(ctx, o.table, compiled)
+	checked, err := check(ctx, o.table, compiled)
 	for i, key := range parsed {
-		if policies[key] = (TaskPolicy{Policy: compiled[i]}); errs[i] != nil {
-			policies[key] = unreadable(errs[i])
-		}
+		policies[key] = checked[i]
 	}
 	return policies, err
 }
@@ -223,8 +179,4 @@ func (o *TaskPolicies) readTexts(ctx context.Context, keys []string) (map[string
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return o.table.Policies(ctx, keys)
-}
-
-func unreadable(err error) TaskPolicy {
-	return TaskPolicy{Err: err, retryAt: time.Now().Add(retryUnreadable)}
 }

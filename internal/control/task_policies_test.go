@@ -33,18 +33,18 @@ func TestRulesInUseAreRemembered(t *testing.T) {
 	t.Parallel()
 	policies := NewTaskPolicies(nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
 	used := Compile(backoff.Constant(time.Second))
-	policies.loaded(map[string]TaskPolicy{"used": {Policy: used}})
+	policies.loaded(map[string]CachedPolicy{"used": {Policy: used}})
 	other := Compile(backoff.Constant(0))
 	for i := range 5 * maxRecent {
-		policies.loaded(map[string]TaskPolicy{fmt.Sprint(i): {Policy: other}})
+		policies.loaded(map[string]CachedPolicy{fmt.Sprint(i): {Policy: other}})
 		if i%1000 == 0 && policies.PolicyOf("default", ownLane("used"), nil) != used {
 			t.Fatalf("after %d others the policy is forgotten", i)
 		}
 	}
-	if n := len(policies.Recent) + len(policies.older); n > 2*maxRecent {
+	if n := len(policies.cache.recent) + len(policies.cache.older); n > 2*maxRecent {
 		t.Errorf("%d policies are remembered", n)
 	}
-	if policies.PolicyOf("default", ownLane("0"), nil) != nil || len(policies.requested) != 0 {
+	if policies.PolicyOf("default", ownLane("0"), nil) != nil || len(policies.cache.requested) != 0 {
 		t.Error("a policy that nobody used is remembered, or read though nobody waits for it")
 	}
 }

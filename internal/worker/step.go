@@ -91,7 +91,7 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 			}
 		}
 	}
-	perTask := map[string]control.TaskPolicy{}
+	perTask := map[string]control.CachedPolicy{}
 	if len(keys) > 0 {
 		perTask, err = w.own.Load(ctx, keys)
 		if err != nil {

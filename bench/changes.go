@@ -10,14 +10,14 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// obeyed is how many cancels and resumptions are measured, and obeyPause the longest time
+// changesMeasured is how many cancels and resumptions are measured, and maxChangePause the longest time
 // before each of them: they come at any time between two reads of changes.
-const obeyed, obeyPause = 10, 2 * time.Second
+const changesMeasured, maxChangePause = 10, 2 * time.Second
 
-// obey measures how long a worker takes to obey what another process asks of it: the time
+// measureChanges measures how long a worker takes to apply what another process asks of it: the time
 // from the cancel of a running task to the end of its context, and from a resumption to the
 // start of a task that was paused.
-func obey(ctx context.Context, c *config, _ database, s subject) (values, error) {
+func measureChanges(ctx context.Context, c *config, _ database, s subject) (values, error) {
 	f, ok := s.(*falldueSubject)
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -35,12 +35,12 @@ func obey(ctx context.Context, c *config, _ database, s subject) (values, error)
 		return nil, err
 	}
 	var cancels, resumptions []time.Duration
-	for range obeyed {
-		cancel, err := c.obeyCancel(ctx, f, waits, began, ended)
+	for range changesMeasured {
+		cancel, err := c.cancelTakes(ctx, f, waits, began, ended)
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
-		resumption, err := c.obeyResume(ctx, f, started)
+		resumption, err := c.resumeTakes(ctx, f, started)
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
@@ -50,13 +50,13 @@ func obey(ctx context.Context, c *config, _ database, s subject) (values, error)
 	slices.Sort(resumptions)
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
 	return values{
-		"": ms(cancels[obeyed/2]), "cancel_max_ms": ms(cancels[obeyed-1]),
-		"resume_ms": ms(resumptions[obeyed/2]), "resume_max_ms": ms(resumptions[obeyed-1]),
+		"": ms(cancels[changesMeasured/2]), "cancel_max_ms": ms(cancels[changesMeasured-1]),
+		"resume_ms": ms(resumptions[changesMeasured/2]), "resume_max_ms": ms(resumptions[changesMeasured-1]),
 	}, stop()
 }
 
-// obeyCancel returns the time from the cancel of a running task to the end of its context.
-func (c *config) obeyCancel(ctx context.Context, f *falldueSubject, kind falldue.Kind[payload], began <-chan int64, ended <-chan time.Time) (time.Duration, error) {
+// cancelTakes returns the time from the cancel of a running task to the end of its context.
+func (c *config) cancelTakes(ctx context.Context, f *falldueSubject, kind falldue.Kind[payload], began <-chan int64, ended <-chan time.Time) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, c.patience)
 	defer stop()
 	if _, err := kind.Enqueue(ctx, f.producer, sample); err != nil {
@@ -66,7 +66,7 @@ func (c *config) obeyCancel(ctx context.Context, f *falldueSubject, kind falldue
 	if err != nil {
 		return 0, err
 	}
-	time.Sleep(rand.N(obeyPause))
+	time.Sleep(rand.N(maxChangePause))
 	asked := time.Now()
 	if err := f.producer.Cancel(ctx, id); err != nil {
 		return 0, err
@@ -75,15 +75,15 @@ func (c *config) obeyCancel(ctx context.Context, f *falldueSubject, kind falldue
 	return at.Sub(asked), err
 }
 
-// obeyResume returns the time from a resumption to the start of a task that was paused.
-func (c *config) obeyResume(ctx context.Context, f *falldueSubject, started <-chan time.Time) (time.Duration, error) {
+// resumeTakes returns the time from a resumption to the start of a task that was paused.
+func (c *config) resumeTakes(ctx context.Context, f *falldueSubject, started <-chan time.Time) (time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, c.patience)
 	defer stop()
 	kind := falldue.Subject{Kind: "bench"}
 	if err := f.producer.Pause(ctx, kind); err != nil {
 		return 0, err
 	}
-	time.Sleep(2*obeyPause + rand.N(obeyPause)) // until the worker obeys the pause
+	time.Sleep(2*maxChangePause + rand.N(maxChangePause)) // until the worker has applied the pause
 	if err := f.insertOne(ctx); err != nil {
 		return 0, err
 	}

@@ -1,0 +1,31 @@
+package uniquekey
+
+import "github.com/falldue/falldue/internal/store"
+
+// Merge returns the first entry of each unique key and all entries without a key, how each of them is
+// unique, and the place among them of each of the given entries. Later entries of a key replace the first
+// one's contents if their conflicts are resolved that way. The error is a [store.ExistsError] if they are
+// not resolved.
+func Merge(entries []store.Entry, uniques []store.Unique) (merged []store.Entry, how []store.Unique, place []int, _ error) {
+	place = make([]int, len(entries))
+	places := map[string]int{} // by unique key
+	for i, e := range entries {
+		at, known := places[e.Unique]
+		if e.Unique == "" || !known {
+			at = len(merged)
+			merged, how = append(merged, e), append(how, uniques[i])
+			places[e.Unique] = at
+		} else {
+			switch uniques[i].Conflict {
+			case store.ConflictFail:
+				return nil, nil, nil, &store.ExistsError{}
+			case store.ConflictReplace:
+				first := &merged[at]
+				first.Payload, first.Metadata, first.Key, first.At, first.Delay = e.Payload, e.Metadata, e.Key, e.At, e.Delay
+				how[at].Conflict = store.ConflictReplace
+			}
+		}
+		place[i] = at
+	}
+	return merged, how, place, nil
+}
