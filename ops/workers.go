@@ -169,6 +169,22 @@ func PaceOf(workers []Worker) Pace {
 	return p
 }
 
+// AttemptRate returns how many attempts at tasks of a kind, or of all kinds if it is "", the live
+// workers of a list have ended in a second of late. Failed attempts count.
+func AttemptRate(workers []Worker, kind string) (perSecond float64) {
+	for _, w := range workers {
+		if !w.Live() || w.RecentTime <= 0 {
+			continue
+		}
+		for name, runs := range w.Recent {
+			if kind == "" || name == kind {
+				perSecond += float64(runs.Done+runs.Failed) / w.RecentTime.Seconds()
+			}
+		}
+	}
+	return perSecond
+}
+
 // Workers lists the workers, the one first that started first. One that ends removes itself.
 // One that dies stays in the list for an hour, and is not live. A worker that cannot write
 // the table of workers runs tasks all the same, and is missing here.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -21,13 +20,15 @@ func forecastCommand() *cobra.Command {
 	var f profileFlags
 	var policies policyFlag
 	var rate float64
+	var kind string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "forecast",
 		Short: "Forecast when waiting tasks fall due",
 		Long: "Show minute by minute when waiting tasks fall due, and when the backlog is gone, at\n" +
-			"--rate or at the rate of the live workers in the last five minutes. New tasks and\n" +
-			"further failures are not included.\n\n" + profileHelp + "\n" + policyFlagHelp,
+			"--rate or at the rate of the live workers in the last five minutes. New tasks,\n" +
+			"further failures and limits are not included; the output names the limits that live\n" +
+			"workers apply.\n\n" + profileHelp + "\n" + policyFlagHelp,
 		Example: `  falldue forecast --policy mail=zizq --rate 50 --for 2h`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,33 +44,84 @@ func forecastCommand() *cobra.Command {
 				if err != nil {
 					return mistake(err)
 				}
-				pace := liveOrGiven(cmd.Context(), o, rate)
-				if asJSON {
-					return printForecastJSON(cmd, forecast, pace, p.Releases(""))
+				if kind != "" {
+					forecast = onlyKind(forecast, kind)
 				}
-				return printForecast(screenOf(cmd), forecast, pace, p.Releases(""))
+				workers, err := o.Workers(cmd.Context())
+				if err != nil { // a user may lack the permission
+					workers = nil
+				}
+				pace := liveOrGiven(workers, kind, rate)
+				limits := announcedLimits(workers, kind)
+				if asJSON {
+					return printForecastJSON(cmd, forecast, pace, limits, p.Releases(kind))
+				}
+				return printForecast(screenOf(cmd), forecast, pace, limits, p.Releases(kind))
 			})
 		},
 	}
 	f.flags(cmd)
 	f.horizonFlag(cmd)
 	policies.flag(cmd)
+	cmd.Flags().StringVar(&kind, "kind", "", "kind of the tasks (default all)")
+	f.completeNames(cmd, "kind", queueKinds)
 	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default the rate of live workers in the last five minutes)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }
 
-// liveOrGiven returns the pace of the live workers, or a given one, of
-// which Over is 0.
-func liveOrGiven(ctx context.Context, o *ops.Ops, perSecond float64) ops.Pace {
+// onlyKind returns the forecast of one kind.
+func onlyKind(f ops.Forecast, kind string) ops.Forecast {
+	none := ops.KindLoad{Kind: kind, Load: ops.Load{Minutes: make([]int64, len(f.All.Minutes))}}
+	if i := slices.IndexFunc(f.Kinds, func(k ops.KindLoad) bool { return k.Kind == kind }); i >= 0 {
+		none = f.Kinds[i]
+	}
+	f.Kinds, f.All = []ops.KindLoad{none}, none
+	f.All.Kind = ""
+	return f
+}
+
+// liveOrGiven returns the pace of the live workers with tasks of a kind, or of all if it is "". Of a
+// given pace Over is 0.
+func liveOrGiven(workers []ops.Worker, kind string, perSecond float64) ops.Pace {
 	if perSecond > 0 {
 		return ops.Pace{PerSecond: perSecond}
 	}
-	workers, err := o.Workers(ctx)
-	if err != nil { // a user may lack the permission
-		return ops.Pace{}
+	pace := ops.PaceOf(workers)
+	pace.PerSecond = pace.Of(kind)
+	return pace
+}
+
+// announcedLimits lists the limits that live workers apply to tasks of a kind, or to any if it is "".
+func announcedLimits(workers []ops.Worker, kind string) (list []string) {
+	add := func(owner, name string, limits []string) {
+		for _, l := range limits {
+			list = append(list, fmt.Sprintf("%s of %s %s", l, owner, name))
+		}
 	}
-	return ops.PaceOf(workers)
+	for _, w := range workers {
+		if _, handles := w.Kinds[kind]; !w.Live() || kind != "" && !handles {
+			continue
+		}
+		for name, k := range w.Kinds {
+			if kind == "" || name == kind {
+				add("kind", name, k.Limits)
+			}
+		}
+		for name, q := range w.Queues {
+			add("queue", name, q.Limits)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// limitsText names limits that a computation leaves out, or is "".
+func limitsText(limits []string) string {
+	if len(limits) == 0 {
+		return ""
+	}
+	return "limits are not included, so that tasks may start later: " + strings.Join(limits, ", ") + "\n"
 }
 
 // rateOf returns the pace of a kind. A given pace is the pace of each kind.
@@ -80,7 +132,7 @@ func rateOf(p ops.Pace, kind string) float64 {
 	return p.Of(kind)
 }
 
-func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, releases []ops.KindReleases) error {
+func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, limits []string, releases []ops.KindReleases) error {
 	return printEach(cmd, append(f.Kinds, f.All), func(k ops.KindLoad) any {
 		o := struct {
 			Kind    string    `json:"kind"`
@@ -90,7 +142,8 @@ func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, releas
 			Rate     float64       `json:"rate,omitempty"`
 			Gone     *float64      `json:"gone_seconds,omitempty"`
 			Releases []releaseJSON `json:"kind_policies,omitempty"`
-		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: rateOf(pace, k.Kind)}
+			Limits   []string      `json:"limits_not_included,omitempty"`
+		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: rateOf(pace, k.Kind), Limits: limits}
 		o.Releases = releaseObjects(slices.DeleteFunc(slices.Clone(releases), func(r ops.KindReleases) bool { return r.Kind != k.Kind }))
 		if o.Rate > 0 {
 			if gone, ok := k.Gone(o.Rate); ok {
@@ -115,7 +168,7 @@ func loadObject(l ops.Load) loadJSON {
 	return loadJSON{l.Due, l.Minutes, l.Later, l.Peak, l.PeakAt.Seconds()}
 }
 
-func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindReleases) error {
+func printForecast(s screen, f ops.Forecast, pace ops.Pace, limits []string, releases []ops.KindReleases) error {
 	columns := []column{{name: "kind", least: 8}, {name: "due now", right: true}}
 	var spans []int // minutes
 	for _, span := range []int{1, 10, 60, 24 * 60, len(f.All.Minutes)} {
@@ -154,6 +207,9 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, releases []ops.KindR
 	var b strings.Builder
 	if len(releases) > 0 {
 		b.WriteString("\n" + releasesText(releases))
+	}
+	if text := limitsText(limits); text != "" {
+		b.WriteString("\n" + text)
 	}
 	if f.All.Unknown > 0 {
 		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))

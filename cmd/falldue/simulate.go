@@ -22,12 +22,13 @@ func simulateCommand() *cobra.Command {
 		Long: "Simulate how workers recover from an outage, one line for each policy: the numbers of\n" +
 			"failed, retried and dead tasks, the longest wait of a due task for a worker, and the\n" +
 			"time until everything is as before. Leases and the limits of kinds and queues are not\n" +
-			"included.\n\n" +
+			"included; with --backlog the output names the limits that live workers apply.\n\n" +
 			"With --backlog the simulation begins with the waiting tasks of --kind, or all.\n" +
 			"The first line uses their current policies and overrides, and the other lines use each\n" +
-			"FORMULA for all tasks. The arrival rate and the number of handlers come from the live\n" +
-			"workers, unless they are set. Tasks that fall due more than a day after the outage are\n" +
-			"counted as later.\n\n" +
+			"FORMULA for all tasks. The number of handlers comes from the live workers, unless it is\n" +
+			"set. So does the arrival rate: all attempts of the last five minutes, including failed\n" +
+			"ones, so that it is too high while many are retries. Tasks that fall due more than a\n" +
+			"day after the outage are counted as later.\n\n" +
 			"Only --backlog needs a database. It reads all waiting tasks once, and changes nothing.\n\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10
   falldue simulate --backlog --kind charge zizq --outage 30m --handler 300ms`,
@@ -44,6 +45,7 @@ type simulator struct {
 	scenario ops.Scenario
 	backlog  bool
 	kind     string
+	limits   []string // which live workers apply to the backlog
 	asJSON   bool
 }
 
@@ -104,7 +106,8 @@ func (s *simulator) takeLive(cmd *cobra.Command, o *ops.Ops) error {
 	if err != nil {
 		return err
 	}
-	handlers, perSecond := ops.Capacity(workers, s.kind), ops.PaceOf(workers).Of(s.kind)
+	handlers, perSecond := ops.Capacity(workers, s.kind), ops.AttemptRate(workers, s.kind)
+	s.limits = announcedLimits(workers, s.kind)
 	if !cmd.Flags().Changed("workers") {
 		if s.scenario.Workers = handlers; handlers == 0 {
 			return mistake(errors.New("no live worker handles these tasks; say by --workers how many handlers may run"))
@@ -112,7 +115,7 @@ func (s *simulator) takeLive(cmd *cobra.Command, o *ops.Ops) error {
 	}
 	if !cmd.Flags().Changed("per-second") {
 		if s.scenario.PerSecond = perSecond; perSecond == 0 {
-			return mistake(errors.New("the live workers have done nothing yet; say by --per-second how many tasks come"))
+			return mistake(errors.New("the live workers have ended no attempt yet; set the arrival rate with --per-second"))
 		}
 	}
 	return nil
@@ -122,7 +125,7 @@ func (s *simulator) takeLive(cmd *cobra.Command, o *ops.Ops) error {
 func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 	for i := range list {
 		r := &list[i]
-		r.scenario = s.scenario
+		r.scenario, r.limits = s.scenario, s.limits
 		if r.live {
 			r.Recovery, err = ops.SimulateBacklog(cmd.Context(), s.scenario)
 		} else {
@@ -141,7 +144,7 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 		if s.kind != "" {
 			tasks += " of kind " + s.kind
 		}
-		if _, err := fmt.Fprintf(screen, "%s wait; %s a second come, for %s\n\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler")); err != nil {
+		if _, err := fmt.Fprintf(screen, "%s wait; %s a second come, for %s\n%s\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler"), limitsText(s.limits)); err != nil {
 			return err
 		}
 	}
@@ -155,23 +158,25 @@ type simulated struct {
 	live   bool // whether it is of the policies that hold
 	ops.Recovery
 	scenario ops.Scenario
+	limits   []string // left out
 }
 
 func (s simulated) object() any {
 	o := struct {
-		Policy      string  `json:"policy"`
-		Failed      int     `json:"failed"`
-		Retries     int     `json:"retries"`
-		Dead        int     `json:"dead"`
-		LongestWait float64 `json:"longest_wait_seconds"`
-		Recovered   float64 `json:"recovered_seconds"`
-		Load        []int   `json:"load"`
-		Peak        int     `json:"peak"`
-		Later       int     `json:"later,omitempty"`
-		Backlog     *int64  `json:"backlog,omitempty"`
-		PerSecond   float64 `json:"per_second"`
-		Workers     int     `json:"workers"`
-	}{s.policy, s.Failed, s.Retries, s.Dead, s.LongestWait.Seconds(), s.Recovered.Seconds(), s.Load, s.Peak, s.Later, nil, s.scenario.PerSecond, s.scenario.Workers}
+		Policy      string   `json:"policy"`
+		Failed      int      `json:"failed"`
+		Retries     int      `json:"retries"`
+		Dead        int      `json:"dead"`
+		LongestWait float64  `json:"longest_wait_seconds"`
+		Recovered   float64  `json:"recovered_seconds"`
+		Load        []int    `json:"load"`
+		Peak        int      `json:"peak"`
+		Later       int      `json:"later,omitempty"`
+		Backlog     *int64   `json:"backlog,omitempty"`
+		PerSecond   float64  `json:"per_second"`
+		Workers     int      `json:"workers"`
+		Limits      []string `json:"limits_not_included,omitempty"`
+	}{s.policy, s.Failed, s.Retries, s.Dead, s.LongestWait.Seconds(), s.Recovered.Seconds(), s.Load, s.Peak, s.Later, nil, s.scenario.PerSecond, s.scenario.Workers, s.limits}
 	if b := s.scenario.Backlog; b != nil {
 		o.Backlog = &b.Tasks
 	}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -36,11 +39,11 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		s.failed("charge", 400, 30*time.Minute)
 		s.failed("report", 10, 30*time.Minute)
 		for says, args := range map[string][]string{
-			"no live worker handles these tasks; say by --workers":                                {"--backlog"},
-			"the live workers have done nothing yet; say by --per-second":                         {"--backlog", "--workers", "1"},
+			"no live worker handles these tasks; say by --workers":                                    {"--backlog"},
+			"the live workers have ended no attempt yet; set the arrival rate with --per-second":      {"--backlog", "--workers", "1"},
 			"the policy of kind charge, which has waiting tasks, is not known; give it with --policy": {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
-			"no FORMULA; name policies, or take the tasks that wait now by --backlog":             nil,
-			"--kind without --backlog; it says which tasks that wait are taken":                   {"1h", "--kind", "charge"},
+			"no FORMULA; name policies, or take the tasks that wait now by --backlog":                 nil,
+			"--kind without --backlog; it says which tasks that wait are taken":                       {"1h", "--kind", "charge"},
 		} {
 			if _, err := s.fails(exitUsage, append([]string{"simulate"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v: error %v, want %q", args, err, says)
@@ -57,4 +60,28 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		s.run("policy", "hold", "charge", "until", "30h", "--policy", "charge=40m")
 		contains(t, s.run("simulate", "--backlog", "--kind", "charge", "--policy", "charge=40m", "--outage", "0s"), `(?m)^what holds now +0 +0 +0 .* 400$`)
 	})
+}
+
+// TestLimitsAreNamed: forecast and simulate name the limits that they leave out, and simulate takes the
+// rate of failed attempts while a partner is down.
+func TestLimitsAreNamed(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, testdb.SQLite)
+	s.failed("charge", 400, 30*time.Minute)
+	s.failed("report", 10, 30*time.Minute)
+	s.serveWith(falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {Limits: []falldue.Limit{falldue.AtMost(30)}}}}, func(q *falldue.Queue) {
+		policy := backoff.Constant(100 * time.Hour)
+		charge := falldue.NewKind[struct{}]("charge", falldue.KindConfig{Policy: policy, Limits: []falldue.Limit{falldue.InOrder()}})
+		falldue.Handle(q, charge, func(context.Context, falldue.Task[struct{}]) error { return nil })
+		report := falldue.NewKind[struct{}]("report", falldue.KindConfig{Policy: policy})
+		falldue.Handle(q, report, func(context.Context, falldue.Task[struct{}]) error { return nil })
+	}, func() {})
+	contains(t, s.run("forecast"), `(?m)^limits are not included, so that tasks may start later: AtMost\(30\) of queue default, InOrder\(\) of kind charge$`, `(?m)^all `)
+	contains(t, s.run("forecast", "--kind", "report"), `\Akind .*\nreport +0 `, `(?m)start later: AtMost\(30\) of queue default$`)
+	contains(t, s.run("forecast", "--kind", "report", "--json"), `(?m)\A{"kind":"report",.*"later":10,.*"limits_not_included":\["AtMost\(30\) of queue default"\]}\n{"kind":"",.*"later":10,`)
+	contains(t, s.run("forecast", "--kind", "unknown"), `\Akind .*\nunknown +0 `)
+	s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
+		"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"failed\":20}}}' from falldue_workers")
+	contains(t, s.run("simulate", "--backlog", "--kind", "charge"), `^400 tasks of kind charge wait; 0\.2 a second come, for \d+ handlers\nlimits are not included, .*: AtMost\(30\) of queue default, InOrder\(\) of kind charge\n\npolicy`)
+	contains(t, s.run("simulate", "--backlog", "--json"), `"limits_not_included":\["AtMost`)
 }
