@@ -123,23 +123,53 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setMembers(size)
+	b.setEdges(size, "task_id")
 	return b.stmt(`
 update {edges} as t set outcome = {text :outcome} where {of members} and (t.outcome <> 'done' or {text :outcome} <> 'deleted')`)
 }
 
-// setMembers sets the fragment {of members}, which is true for the edges t of a batch of
-// members. They are looked up in the index: a join would read the table while that has no
-// statistics, since a member can have any number of waiters.
-func (b *builder) setMembers(size int) {
+// setEdges sets the fragment {of members}, which is true for the edges t of a batch of members, or
+// of waiters if that is the column. They are looked up in the index: a join would read the table
+// while that has no statistics, since a member can have any number of waiters.
+func (b *builder) setEdges(size int, column string) {
 	source := b.withBatch(IDColumns.columns(), size)
-	b.setKeys(source, "task_id")
+	b.setKeys(source, column)
 	b.set("of members", func() string {
 		if source.byKey() {
 			return b.expand("{keys}")
 		}
-		return b.expand("t.task_id = any(array(select s.task_id from {batch}))")
+		return b.expand("t." + column + " = any(array(select s.task_id from {batch}))")
 	})
+}
+
+// Neighbor is an edge with the task at its other end.
+type Neighbor struct {
+	Edge
+	Kind, State string // "" if that task has gone
+}
+
+// NeighborColumns are the columns of a result of [Neighbors].
+var NeighborColumns = join(
+	within(EdgeColumns, func(s *Neighbor) *Edge { return &s.Edge }),
+	Columns[Neighbor]{
+		col("kind", Text, func(s *Neighbor) any { return &s.Kind }),
+		col("state", Text, func(s *Neighbor) any { return &s.State }),
+	})
+
+// Neighbors selects up to :limit edges of a batch of waiters with their members, or with after those of a
+// batch of members with their waiters, as [NeighborColumns]. The batch has [IDColumns].
+func Neighbors(s dialect.Server, tables dialect.Tables, size int, after bool) Stmt {
+	b := newBuilder(s, tables)
+	near, far := "waiter", "task_id"
+	if after {
+		near, far = far, near
+	}
+	b.setEdges(size, near)
+	b.set("far", far)
+	return b.stmt(`
+select t.task_id, t.waiter, t.outcome, coalesce(k.kind, ''), coalesce(k.state, '')
+from {edges} t left join {tasks} k on k.id = t.{far}
+where {of members} limit :limit`)
 }
 
 // EdgePage selects up to :limit edges after that of the member :task_id and the :waiter, as
@@ -163,7 +193,7 @@ update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter
 // [IDColumns].
 func WaitersOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setMembers(size)
+	b.setEdges(size, "task_id")
 	return b.stmt(`
 select distinct t.waiter from {edges} t where {of members}`)
 }

@@ -37,16 +37,18 @@ func TestPlansOfFlows(t *testing.T) {
 			rows  []statements.Row
 			alias string // of the edges
 		}{
-			"mark edges":    {statements.MarkEdges(s, tables, len(ids)), ids, "t"},
-			"waiters of":    {statements.WaitersOf(s, tables, len(ids)), ids, "t"},
-			"waiters by id": {statements.WaitersByID(s, tables, len(some)), some, "e"},
-			"waiters":       {statements.Waiters(s, tables), nil, "e"},
-			"edges of":      {statements.EdgesOf(s, tables, len(some)), some, "t"},
-			"drop edges":    {statements.DropEdges(s, tables, len(keys)), keys, "t"},
-			"edge page":     {statements.EdgePage(s, tables), nil, "falldue_edges"},
-			"correct edge":  {statements.CorrectEdge(s, tables), nil, "falldue_edges"},
-			"members":       {statements.Members(s, tables), nil, "falldue_edges"},
-			"pending edges": {statements.PendingEdges(s, tables), nil, "e"},
+			"mark edges":       {statements.MarkEdges(s, tables, len(ids)), ids, "t"},
+			"waiters of":       {statements.WaitersOf(s, tables, len(ids)), ids, "t"},
+			"waiters by id":    {statements.WaitersByID(s, tables, len(some)), some, "e"},
+			"waiters":          {statements.Waiters(s, tables), nil, "e"},
+			"neighbors before": {statements.Neighbors(s, tables, len(some), false), some, "t"},
+			"neighbors after":  {statements.Neighbors(s, tables, len(ids), true), ids, "t"},
+			"edges of":         {statements.EdgesOf(s, tables, len(some)), some, "t"},
+			"drop edges":       {statements.DropEdges(s, tables, len(keys)), keys, "t"},
+			"edge page":        {statements.EdgePage(s, tables), nil, "falldue_edges"},
+			"correct edge":     {statements.CorrectEdge(s, tables), nil, "falldue_edges"},
+			"members":          {statements.Members(s, tables), nil, "falldue_edges"},
+			"pending edges":    {statements.PendingEdges(s, tables), nil, "e"},
 		}
 		reads := func(p, alias string) bool {
 			pattern := map[dialect.Name]string{

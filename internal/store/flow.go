@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -337,6 +338,34 @@ func (s *Store) Members(ctx context.Context, waiter int64, outcome string, after
 	return reading(ctx, s, func(x runner) ([]int64, error) {
 		return int64s(ctx, x, s.fixed("members", statements.Members), values, nil)
 	})
+}
+
+// Neighbor is an edge with the task at its other end.
+type Neighbor = statements.Neighbor
+
+// Neighbors returns up to limit edges of waiters with their members, or with after those of members with
+// their waiters, in the order of their ids.
+func (s *Store) Neighbors(ctx context.Context, ids []int64, after bool, limit int) (list []Neighbor, err error) {
+	name := "neighbors before"
+	if after {
+		name = "neighbors after"
+	}
+	stmt := func(server dialect.Server, tables dialect.Tables, size int) statements.Stmt {
+		return statements.Neighbors(server, tables, size, after)
+	}
+	err = inBatches(s, ids, func(batch []int64) error {
+		some, err := reading(ctx, s, func(x runner) (some []Neighbor, err error) {
+			err = x.query(ctx, s.batch(name, len(batch), stmt), statements.Values{"limit": limit}, idRows(batch), func(r row) error {
+				some = append(some, Neighbor{})
+				return statements.NeighborColumns.Scan(r, &some[len(some)-1])
+			})
+			return some, err
+		})
+		list = append(list, some...)
+		return err
+	})
+	slices.SortFunc(list, func(a, b Neighbor) int { return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Waiter, b.Waiter)) })
+	return list[:min(len(list), limit)], err
 }
 
 // ForgetMembers deletes the edges of waiters that have gone, up to [MaxBatch] of them.
