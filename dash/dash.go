@@ -192,6 +192,7 @@ func init() { // since the functions refer to the tables
 	pages = map[string]func(*request) (page, error){
 		"": overviewPage, "tasks": tasksPage, "task": taskPage, "failures": failuresPage, "workers": workersPage, "policies": policiesPage,
 		"queues": queuesPage, "policy": policyPage, "schedules": schedulesPage, "doctor": doctorPage, "bulk": bulkPage, "job": jobPage, "changes": changesPage, "running": runningPage, "limits": limitsPage, "new": enqueuePage,
+		"flow": flowPage, "forecast": forecastPage, "simulate": simulatePage,
 	}
 	posts = map[string]post{
 		"retry": {Retry, retryTask}, "run": {Run, runTask}, "bulk-run": {Run, bulkPost(Run)}, "enqueue": {Enqueue, enqueueTask}, "cancel": {Cancel, cancelTask}, "delete": {Delete, deleteTask}, "edit": {Edit, editTask},

@@ -22,6 +22,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dash"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
@@ -152,6 +153,7 @@ func (s *site) paths() []string {
 		"failures", "failures?kind=webhook", "queues", "workers", "policies", "policy?subject=kind:webhook&form=slow&factor=4&weigh=1",
 		"policy?subject=kind:webhook&form=hold&weigh=1", "policy?subject=kind:webhook&form=ramp&weigh=1", "policy?kind=webhook&override=5m%3B+jitter+1m", "schedules", "doctor",
 		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "running", "limits", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
+		"forecast", "forecast?read=1", "forecast?read=1&kind=webhook", "simulate?kind=webhook", "simulate?kind=webhook&policies=delay+10s%0A4s&outage=10m&do=1", "simulate?policies=&backlog=1&do=1&outage=1m", fmt.Sprintf("flow?id=%d", s.dead),
 	}
 }
 
@@ -164,7 +166,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		empty := newSite(t, engine, dash.Options{Allow: everything})
-		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "running", "limits", "new"} {
+		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "running", "limits", "new", "forecast?read=1", "simulate"} {
 			empty.see(path, "<h1", "</html>")
 		}
 		empty.see("", "No worker is running, and nothing waits for one.")
@@ -183,6 +185,8 @@ func TestPages(t *testing.T) {
 		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all matching tasks")
 		s.see(fmt.Sprintf("task?id=%d", s.waits), "Why it does not run now", "Attempt 2", "no live worker", "Then the task is dead")
 		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack")
+		s.see("forecast?read=1", "the next six hours", "webhook", "<svg")
+		s.see("simulate?kind=webhook&policies=delay+10s%0Adelay+2h&outage=10m&do=1", "delay 10s", "delay 2h", "Attempts per minute", "<svg")
 		s.see("policy?subject=kind:webhook&form=slow&factor=4&weigh=1", "4 * 1h", "become due later", "<svg")
 	})
 }
@@ -202,7 +206,10 @@ func TestHostileTexts(t *testing.T) {
 	for _, name := range []string{"subject", "override", "form", "factor", "over", "until", "why"} {
 		paths = append(paths, "policy?"+url.Values{"subject": {"kind:webhook"}, "weigh": {"1"}, name: {hostile}}.Encode())
 	}
-	for _, name := range []string{"task?id=", "job?id=", "failures?kind=", "?done="} {
+	for name := range dash.SimulateFields() {
+		paths = append(paths, "simulate?"+url.Values{"do": {"1"}, name: {hostile}}.Encode())
+	}
+	for _, name := range []string{"task?id=", "job?id=", "flow?id=", "forecast?read=1&kind=", "failures?kind=", "?done="} {
 		paths = append(paths, name+url.QueryEscape(hostile))
 	}
 	for _, path := range paths {
@@ -355,6 +362,41 @@ func TestHistoryIsDrawn(t *testing.T) {
 		}
 		s.see("queues", "<svg class=\"spark\"")
 	})
+}
+
+// TestFlowIsDrawn: tasks that are alike have one box, each task has a row, and a task leads to its flow.
+func TestFlowIsDrawn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.SQLite, dash.Options{})
+	payload := json.RawMessage(`{}`)
+	pages := slices.Repeat([]falldue.EnqueueParams{webhook.Params(payload)}, 40)
+	publish := falldue.NewKind[json.RawMessage]("publish", falldue.KindConfig{})
+	ids, err := flow.Batch(pages...).Then(publish.Params(payload)).Enqueue(t.Context(), s.queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.db.MustExec(s.db.Rebind("update falldue_tasks set state = 'dead' where id = ?"), ids[3])
+	s.see(fmt.Sprintf("task?id=%d", ids[40]), fmt.Sprintf(`href="flow?id=%d"`, ids[40]))
+	text := s.see(fmt.Sprintf("flow?id=%d", ids[40]), "webhook × 40", "1 dead, 39 waiting or running", "publish", "<svg width=")
+	if boxes := strings.Count(text, "chart-fpaper"); boxes != 2 || strings.Count(text, "<tr") != 42 {
+		t.Errorf("the flow has %d boxes and %d rows:\n%s", boxes, strings.Count(text, "<tr"), text)
+	}
+}
+
+// TestSimulationIsBounded: a form that would keep the processor busy is refused.
+func TestSimulationIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.SQLite, dash.Options{}).fill()
+	for says, query := range map[string]url.Values{
+		"tasks come during the outage": {"policies": {"10s"}, "outage": {"30d"}, "rate": {"1000"}, "handlers": {"1000"}},
+		"up to 4 policies":             {"policies": {"1s\n2s\n3s\n4s\n5s"}},
+		"Name at least one policy":     {"policies": {" "}},
+		"is not a number":              {"policies": {"1s"}, "rate": {"many"}},
+		"keep 1 workers busy":          {"policies": {"1s"}, "handlers": {"1"}},
+	} {
+		query.Set("do", "1")
+		s.see("simulate?"+query.Encode(), says)
+	}
 }
 
 // TestOtherSitesChangeNothing: a browser that another site leads to a route is refused, and so is

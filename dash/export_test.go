@@ -9,6 +9,9 @@ import (
 // Routes are the routes that change something.
 func Routes() []string { return sorted(posts) }
 
+// SimulateFields are the fields of the form of simulations.
+func SimulateFields() map[string]string { return simulateFields }
+
 // Expire makes all that a handler has read stale.
 func Expire(h *Handler) {
 	h.changedNow()

@@ -226,7 +226,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 	}
 	figure := chart.Delays(policies...)
 	figure.Title, figure.Note = "", ""
-	v.Preview.Chart = svg(figure)
+	v.Preview.Chart = svg("Wait before each retry", figure)
 	for i := range max(len(before.Retries), len(after.Retries)) {
 		row := delayRow{Failures: i + 1, Now: "–", New: "–"}
 		if i < len(before.Retries) {
@@ -246,7 +246,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 	}
 	picture := chart.Herd(chart.HerdOf{Policy: policy.String(), Retries: herd.Retries, Bucket: herd.Bucket, Load: herd.Load})
 	picture.Title, picture.Note = "", ""
-	v.Preview.Herd = svg(picture)
+	v.Preview.Herd = svg("When 200 tasks that failed together run again", picture)
 	return nil
 }
 
@@ -287,7 +287,7 @@ func (in *request) weigh(ctx context.Context, d draft) (*weighed, error) {
 	minutes := func(l ops.Load) []int64 { return l.Minutes[:min(len(l.Minutes), 24*60)] }
 	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "now", Due: effect.Before.Due, Minutes: minutes(effect.Before)}, {Policy: "new", Due: effect.After.Due, Minutes: minutes(effect.After)}})
 	figure.Title, figure.Note, figure.Panels = "", "", figure.Panels[1:]
-	w.Chart = svg(figure)
+	w.Chart = svg("Tasks that fall due per minute, now and with the new policy", figure)
 	return w, nil
 }
 

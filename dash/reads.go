@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
@@ -30,6 +31,7 @@ type reads struct {
 	limits    *cached[[]ops.Limit]
 	tasks     keyed[ops.Page]
 	task      keyed[taskView]
+	flow      keyed[flow.Graph]
 }
 
 func (r *reads) init(h *Handler) {
@@ -71,6 +73,15 @@ func (r *reads) init(h *Handler) {
 				return taskView{}, falldue.ErrNotFound
 			}
 			return h.readTask(ctx, id)
+		})
+	}
+	r.flow.make = func(key string) *cached[flow.Graph] {
+		return newCached(r, 5*time.Second, func(ctx context.Context) (flow.Graph, error) {
+			id, err := strconv.ParseInt(key, 10, 64)
+			if err != nil {
+				return flow.Graph{}, falldue.ErrNotFound
+			}
+			return flow.GraphOf(ctx, h.queue, id, flow.GraphMost)
 		})
 	}
 }

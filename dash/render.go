@@ -173,28 +173,30 @@ type pair struct{ A, B any }
 
 // functions are what templates call.
 var functions = template.FuncMap{
-	"pair":   func(a, b any) pair { return pair{a, b} },
-	"num":    func(n any) string { return words.Number(toInt(n)) },
-	"rate":   rateText,
-	"dur":    chart.Duration,
-	"age":    ageText,
-	"ms":     time.Duration.Milliseconds,
-	"safe":   visible,
-	"clip":   clip,
-	"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"rfc":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"rel":    relative,
-	"link":   link,
-	"icon":   icon,
-	"css":    func() string { return assetName("dash.css") },
-	"js":     func() string { return assetName("dash.js") },
-	"count":  func(n any, thing string) string { return words.Count(toInt(n), thing) },
-	"task":   func(queue, kind string, id int64) Target { return Target{Queue: queue, Kind: kind, ID: id} },
-	"any":    func() Target { return Target{} },
-	"phase":  phaseWord,
-	"join":   strings.Join,
-	"add":    func(a, b int) int { return a + b },
-	"prefix": strings.TrimPrefix,
+	"pair":     func(a, b any) pair { return pair{a, b} },
+	"num":      func(n any) string { return words.Number(toInt(n)) },
+	"rate":     rateText,
+	"dur":      chart.Duration,
+	"takes":    takesText,
+	"age":      ageText,
+	"ms":       time.Duration.Milliseconds,
+	"safe":     visible,
+	"clip":     clip,
+	"utc":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"rel":      relative,
+	"link":     link,
+	"icon":     icon,
+	"css":      func() string { return assetName("dash.css") },
+	"js":       func() string { return assetName("dash.js") },
+	"count":    func(n any, thing string) string { return words.Count(toInt(n), thing) },
+	"task":     func(queue, kind string, id int64) Target { return Target{Queue: queue, Kind: kind, ID: id} },
+	"any":      func() Target { return Target{} },
+	"phase":    phaseWord,
+	"flowWord": flowWord,
+	"join":     strings.Join,
+	"add":      func(a, b int) int { return a + b },
+	"prefix":   strings.TrimPrefix,
 }
 
 func toInt(n any) int64 {
@@ -282,7 +284,18 @@ func clip(most int, text string) string {
 	return string(runes)
 }
 
-// svg returns a picture for a page. Package chart escapes texts in it.
-func svg(f chart.Figure) template.HTML {
-	return template.HTML(f.Draw(chart.Width).SVG(chart.Page)) //nolint:gosec // see above
+// svg returns a picture for a page, with a label for those who do not see it. Package chart escapes
+// texts in it.
+func svg(label string, f chart.Figure) template.HTML {
+	d := f.Draw(chart.Width)
+	d.Title = label
+	return template.HTML(d.SVG(chart.Page)) //nolint:gosec // see above
+}
+
+// takesText says how long something takes.
+func takesText(d time.Duration) string {
+	if d < time.Second {
+		return "less than a second"
+	}
+	return "about " + chart.Duration(d.Round(time.Second))
 }

@@ -24,7 +24,7 @@ type taskView struct {
 	Policies ops.Policies
 	Future   ops.Future
 	Members  flow.Counts
-	HasFlow  bool
+	HasFlow  bool // whether it runs before or after others
 }
 
 // futureRuns is how many attempts to come a page shows, and shownAttempts how many that ended.
@@ -59,7 +59,9 @@ func (h *Handler) readTask(ctx context.Context, id int64) (v taskView, err error
 	if v.Members, err = flow.CountsOf(ctx, h.queue, id); err != nil {
 		return v, err
 	}
-	return v, nil
+	around, err := flow.GraphOf(ctx, h.queue, id, 2)
+	v.HasFlow = len(around.Edges) > 0 || around.More
+	return v, err
 }
 
 // taskPageView is a task as a user may see it.

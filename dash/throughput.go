@@ -137,7 +137,7 @@ func throughputOf(minutes reading[[]ops.Span], p ops.Pulse, now time.Time) (t th
 		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 80},
 		{Title: "Runs per minute, by outcome", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: series, Stacked: true, Height: 120},
 	} {
-		t.Charts = append(t.Charts, svg(chart.Figure{Panels: []chart.Panel{plot}}))
+		t.Charts = append(t.Charts, svg(plot.Title, chart.Figure{Panels: []chart.Panel{plot}}))
 	}
 	for _, m := range slices.Backward(list) {
 		if m.Started+m.Ended() > 0 || m.Measured {

@@ -1,0 +1,105 @@
+package dash
+
+import (
+	"html/template"
+	"time"
+
+	"github.com/falldue/falldue/internal/chart"
+	"github.com/falldue/falldue/ops"
+)
+
+// forecastView is what the page of the forecast shows.
+type forecastView struct {
+	ops.Forecast
+	Kind    string
+	Rows    []forecastRow
+	Chart   template.HTML
+	Read    bool
+	Age     time.Duration
+	Trouble *trouble
+	// Tasks and Takes are the cost of a forecast.
+	Tasks int64
+	Takes time.Duration
+	Pace  ops.Pace
+}
+
+// forecastRow is a kind, or all kinds.
+type forecastRow struct {
+	ops.KindLoad
+	Pace float64
+	Gone string
+}
+
+// forecastHours is how far the chart of the forecast goes.
+const forecastHours = 6
+
+// forecastPage shows when waiting tasks fall due. It reads them only if it is asked to, since that may take
+// seconds.
+func forecastPage(in *request) (page, error) {
+	ctx := in.r.Context()
+	v := forecastView{Kind: in.query.Get("kind")}
+	p := in.h.reads.pulse.get(ctx)
+	v.Pace, v.Trouble = ops.PaceOf(p.Value.Workers), troubleOf(p.Err)
+	v.Tasks, v.Takes, _ = in.h.ops.ProfileTime(ctx)
+	profile, _, _ := in.h.reads.profile.now()
+	if in.query.Get("read") != "" {
+		profile = in.h.reads.profile.get(ctx)
+	}
+	if profile.Err != nil {
+		v.Trouble = troubleOf(profile.Err)
+	}
+	if profile.Known {
+		v.Read, v.Age = true, profile.Age
+		if err := v.forecast(profile.Value); err != nil {
+			return page{}, err
+		}
+	}
+	return page{Title: "Forecast", Nav: "forecast", Regions: []region{{ID: "forecast", Template: "forecast", Data: v}}}, nil
+}
+
+func (v *forecastView) forecast(p *ops.Profile) (err error) {
+	if v.Forecast, err = p.Forecast(0); err != nil {
+		return err
+	}
+	drawn := v.All
+	for _, k := range v.Kinds {
+		v.Rows = append(v.Rows, v.row(k, v.Pace.Of(k.Kind)))
+		if k.Kind == v.Kind {
+			drawn = k
+		}
+	}
+	if len(v.Kinds) != 1 {
+		v.Rows = append(v.Rows, v.row(v.All, v.Pace.PerSecond))
+	}
+	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "falls due", Due: drawn.Due, Minutes: drawn.Minutes[:min(len(drawn.Minutes), forecastHours*60)]}})
+	figure.Title, figure.Panels = "", figure.Panels[1:]
+	v.Chart = svg("Tasks that fall due per minute", figure)
+	return nil
+}
+
+func (v *forecastView) row(k ops.KindLoad, pace float64) forecastRow {
+	row := forecastRow{KindLoad: k, Pace: pace, Gone: "not known"}
+	if pace > 0 {
+		row.Gone = "not within 24 h"
+		if gone, ok := k.Gone(pace); ok {
+			row.Gone = "in " + chart.Duration(gone.Round(time.Second))
+		}
+	}
+	return row
+}
+
+// In10, InHour and InDay are how many tasks fall due within a time.
+func (r forecastRow) In10() int64   { return r.Within(10) }
+func (r forecastRow) InHour() int64 { return r.Within(60) }
+func (r forecastRow) InDay() int64  { return r.Within(24 * 60) }
+
+// Peaks says how many tasks fall due in the busiest minute, and when.
+func (r forecastRow) Peaks() string {
+	switch {
+	case r.Peak == 0:
+		return "–"
+	case r.PeakAt == 0:
+		return "now"
+	}
+	return "in " + chart.Duration(r.PeakAt)
+}
