@@ -153,6 +153,11 @@ var measures = []measure{
 		about: "the time of Ops.EstimateCounts while %[1]s tasks wait, of 8 kinds and with 25 different numbers of attempts; counts_ms is the time of Ops.Counts",
 	},
 	{
+		name: "dashboard_ms", unit: "ms", single: true, settings: settings{counts: true}, run: dashboard,
+		also:  []string{"dashboard_first_ms", "dashboard_statements", "dashboard_statements_100"},
+		about: "the 95th percentile of the time of the first page of package dash for 100 viewers at the same moment, while %[1]s tasks with 100,000 task keys wait after failures; dashboard_first_ms is the longest of the first 100 views of a process, and dashboard_statements and dashboard_statements_100 are the statements of a first view and of 100 of them at the same moment, counted as in idle_statements_per_minute",
+	},
+	{
 		name: "schedules_late_ms", unit: "ms", single: true, run: lateSchedules,
 		also:  []string{"schedules_late_max_ms"},
 		about: "the time from a tick of 1,000 schedules, which tick together, to when the last of their tasks is stored; the median of three ticks, and schedules_late_max_ms is the longest",

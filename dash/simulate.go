@@ -175,7 +175,18 @@ func (v *simulateView) draw(s ops.Scenario) {
 		}
 		plot := chart.Plot{Title: r.Policy, Series: []chart.Series{one}, Height: 100,
 			X: chart.Axis{Label: "since the outage began, which lasts " + chart.Duration(s.Outage), Unit: chart.Seconds, To: float64(longest * 60)},
-			Y: chart.Axis{Unit: chart.Count, To: float64(max(most, 1))}}
+			Y: chart.Axis{Unit: chart.Count, To: roundUp(most)}}
 		v.Charts = append(v.Charts, svg("Attempts per minute under "+r.Policy, chart.Figure{Panels: []chart.Panel{plot}}))
+	}
+}
+
+// roundUp returns 1, 2 or 5, times a power of ten, or the next such number that is not less than n.
+func roundUp(n int) float64 {
+	for power := 1; ; power *= 10 {
+		for _, digit := range []int{1, 2, 5} {
+			if digit*power >= n {
+				return float64(digit * power)
+			}
+		}
 	}
 }

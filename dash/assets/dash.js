@@ -74,7 +74,7 @@ function show() {
   if (!button) return;
   button.setAttribute('aria-pressed', String(paused));
   fresh.textContent = paused ? 'paused' : failures ? 'no answer' : 'live';
-  button.setAttribute('aria-label', paused ? 'Refresh is paused; go on' : 'Pause the refresh');
+  button.setAttribute('aria-label', fresh.textContent + (paused ? ': go on' : ': pause the refresh'));
 }
 
 async function tick() {

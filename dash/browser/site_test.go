@@ -78,7 +78,7 @@ func browse(t *testing.T) (context.Context, *[]string) {
 	t.Cleanup(cancel)
 	tab, cancelTab := chromedp.NewContext(all, chromedp.WithErrorf(func(string, ...any) {})) // events of a newer Chromium
 	t.Cleanup(cancelTab)
-	tab, cancelTime := context.WithTimeout(tab, 5*time.Minute)
+	tab, cancelTime := context.WithTimeout(tab, 15*time.Minute)
 	t.Cleanup(cancelTime)
 	reported := new([]string)
 	chromedp.ListenTarget(tab, func(event any) {
