@@ -115,7 +115,15 @@ pictures: ## look at all pictures and the web page in Chromium, and at the pictu
 	@dpkg --status $(READERS) >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $(READERS) >/dev/null; }
 	go -C internal/chart/browser test -count=1 -timeout=30m ./...
+	npm --prefix dash/browser ci --no-audit --no-fund
 	go -C dash/browser test -count=1 -timeout=30m ./...
+
+# The documents show some of them: copy those into docs/dashboard.
+.PHONY: screenshots
+screenshots: ## write pictures of all pages of the web page to dash/browser/out: both themes, two widths
+	npm --prefix dash/browser ci --no-audit --no-fund
+	mkdir -p dash/browser/out
+	go -C dash/browser test -count=1 -timeout=30m -run 'TestStory$$' . -pictures out
 
 .PHONY: golden
 golden: ## rewrite the golden files of SQL; read their diff before you commit

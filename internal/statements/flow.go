@@ -123,22 +123,22 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setEdges(size, "task_id")
+	b.setMembers(size)
 	return b.stmt(`
 update {edges} as t set outcome = {text :outcome} where {of members} and (t.outcome <> 'done' or {text :outcome} <> 'deleted')`)
 }
 
-// setEdges sets the fragment {of members}, which is true for the edges t of a batch of members, or
-// of waiters if that is the column. They are looked up in the index: a join would read the table
-// while that has no statistics, since a member can have any number of waiters.
-func (b *builder) setEdges(size int, column string) {
+// setMembers sets the fragment {of members}, which is true for the edges t of a batch of
+// members. They are looked up in the index: a join would read the table while that has no
+// statistics, since a member can have any number of waiters.
+func (b *builder) setMembers(size int) {
 	source := b.withBatch(IDColumns.columns(), size)
-	b.setKeys(source, column)
+	b.setKeys(source, "task_id")
 	b.set("of members", func() string {
 		if source.byKey() {
 			return b.expand("{keys}")
 		}
-		return b.expand("t." + column + " = any(array(select s.task_id from {batch}))")
+		return b.expand("t.task_id = any(array(select s.task_id from {batch}))")
 	})
 }
 
@@ -160,16 +160,25 @@ var NeighborColumns = join(
 // batch of members with their waiters, as [NeighborColumns]. The batch has [IDColumns].
 func Neighbors(s dialect.Server, tables dialect.Tables, size int, after bool) Stmt {
 	b := newBuilder(s, tables)
-	near, far := "waiter", "task_id"
+	near, far, order := "waiter", "task_id", "t.outcome, t.task_id"
 	if after {
-		near, far = far, near
+		near, far, order = far, near, "t.waiter"
 	}
-	b.setEdges(size, near)
+	source := b.withBatch(IDColumns.columns(), size)
+	b.setKeys(source, near)
 	b.set("far", far)
-	return b.stmt(`
+	b.set("order", order)
+	if source.byKey() {
+		return b.stmt(`
 select t.task_id, t.waiter, t.outcome, coalesce(k.kind, ''), coalesce(k.state, '')
 from {edges} t left join {tasks} k on k.id = t.{far}
-where {of members} limit :limit`)
+where {keys} limit :limit`)
+	}
+	// The order is that of an index: by statistics PostgreSQL would read the table.
+	return b.stmt(`
+select e.task_id, e.waiter, e.outcome, coalesce(k.kind, ''), coalesce(k.state, '') from {batch} cross join lateral (
+	select t.task_id, t.waiter, t.outcome from {edges} t where {same key} order by {order} limit :limit) e
+left join {tasks} k on k.id = e.{far} limit :limit`)
 }
 
 // EdgePage selects up to :limit edges after that of the member :task_id and the :waiter, as
@@ -193,7 +202,7 @@ update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter
 // [IDColumns].
 func WaitersOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.setEdges(size, "task_id")
+	b.setMembers(size)
 	return b.stmt(`
 select distinct t.waiter from {edges} t where {of members}`)
 }

@@ -364,7 +364,9 @@ func (s *Store) Neighbors(ctx context.Context, ids []int64, after bool, limit in
 		list = append(list, some...)
 		return err
 	})
-	slices.SortFunc(list, func(a, b Neighbor) int { return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Waiter, b.Waiter)) })
+	slices.SortFunc(list, func(a, b Neighbor) int {
+		return cmp.Or(cmp.Compare(a.Member, b.Member), cmp.Compare(a.Waiter, b.Waiter))
+	})
 	return list[:min(len(list), limit)], err
 }
 
