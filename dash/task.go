@@ -217,6 +217,12 @@ func (v taskPageView) Past() (list []event) {
 	switch {
 	case v.Running():
 		list = append(list, event{Class: "running", Title: "Attempt " + strconv.Itoa(t.Attempts) + " runs", At: t.AttemptedAt, Worker: t.ClaimedBy})
+	case t.State == falldue.StateDead && len(v.Attempts) == 0: // which are deleted, or were never kept
+		e := event{Class: "dead", Title: "Dead", At: t.UpdatedAt}
+		if v.MayRead {
+			e.Text = t.LastError
+		}
+		list = append(list, e)
 	case t.State == falldue.StateDone, t.State == falldue.StateCancelled:
 		list = append(list, event{Class: string(t.State), Title: strings.ToUpper(string(t.State[:1])) + string(t.State[1:]), At: t.UpdatedAt})
 	}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/falldue/falldue"
+)
+
+// TestViewersShareStatements: 100 viewers of the first page at the same moment cost no more statements than one
+// viewer, and views of the next moment cost none. No other test that counts runs at the same time.
+func TestViewersShareStatements(t *testing.T) {
+	db := database{server: &server{engine: sqlite}, dsn: "file:" + t.TempDir() + "/db?_pragma=busy_timeout(10000)", counts: true}
+	pool, err := db.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	q, err := falldue.New(pool, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := &falldueSubject{producer: q}
+	if _, _, err := f.views(t.Context(), db, 1, 1); err != nil { // the first statements of a pool prepare others
+		t.Fatal(err)
+	}
+	one, _, err := f.views(t.Context(), db, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, took, err := f.views(t.Context(), db, dashViewers, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one == 0 || all > one || len(took) != dashViewers {
+		t.Errorf("one viewer costs %d statements, and %d viewers cost %d", one, dashViewers, all)
+	}
+}
