@@ -272,7 +272,7 @@ func stopJob(in *request) (done, error) {
 	if err != nil {
 		return done{logged: true}, errForbidden
 	}
-	d := done{to: link("job", "id", strconv.FormatInt(one.ID, 10), "done", "stopped"), entry: Entry{Action: one.Action, Target: one.Entry.Target, Detail: "stop change " + strconv.FormatInt(one.ID, 10)}}
+	d := done{to: link("job", "id", strconv.FormatInt(one.ID, 10), "done", "stopped"), entry: Entry{Action: one.Action, Target: one.Entry.Target, Detail: "stop change " + strconv.FormatInt(one.ID, 10), Why: in.r.PostFormValue("why")}}
 	if err := in.need(one.Action, one.Entry.Target); err != nil {
 		return d, err
 	}

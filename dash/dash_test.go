@@ -254,13 +254,17 @@ func (s *site) changes() map[string]url.Values {
 	id := func(id int64) url.Values { return url.Values{"id": {fmt.Sprint(id)}, "why": {"a test"}} }
 	edit := id(s.dead)
 	edit.Set("args", `{"a": 1}`)
-	return map[string]url.Values{
+	forms := map[string]url.Values{
 		"retry": id(s.dead), "run": id(s.waits), "bulk-run": {"kind": {"webhook"}}, "enqueue": {"kind": {"webhook"}, "args": {`{"a": 1}`}, "why": {"a test"}}, "edit": edit, "cancel": id(s.waits), "delete": id(s.waits),
 		"pause": {"subject": {"kind:webhook"}}, "resume": {"subject": {"kind:other"}},
 		"set-policy": {"subject": {"kind:webhook"}, "override": {"3h"}, "why": {"a test"}, "sure": {"1"}}, "clear-policy": {"subject": {"kind:webhook"}, "sure": {"1"}},
 		"schedule": {"name": {"nightly"}, "do": {"resume"}}, "bulk-retry": {"kind": {"webhook"}, "state": {"dead"}}, "bulk-cancel": {"kind": {"webhook"}},
 		"bulk-delete": {"kind": {"webhook"}, "expected": {"3"}, "typed": {"3"}}, "stop": {"job": {"1"}},
 	}
+	for _, form := range forms {
+		form.Set("why", "a test")
+	}
+	return forms
 }
 
 // unchanged fails the test if a change was made.
@@ -306,7 +310,8 @@ func TestEachRouteAsEachUser(t *testing.T) {
 		}
 		for _, has := range []bool{true, false} {
 			var denied dash.Action
-			s := newSite(t, testdb.SQLite, dash.Options{Allow: func(_ context.Context, _ dash.User, a dash.Action, _ dash.Target) bool { return a != denied }}).fill()
+			s := newSite(t, testdb.SQLite, dash.Options{Allow: func(_ context.Context, _ dash.User, a dash.Action, _ dash.Target) bool { return a != denied },
+				User: func(*http.Request) (dash.User, error) { return dash.User{Name: "ada"}, nil }}).fill()
 			if path == "stop" {
 				s.post("bulk-retry", s.changes()["bulk-retry"])
 			}
@@ -318,7 +323,9 @@ func TestEachRouteAsEachUser(t *testing.T) {
 				t.Errorf("POST %s, allowed %v: status %d:\n%s", path, has, w.Code, w.Body)
 			case has:
 				s.see(w.Header().Get("Location"))
-				s.recorded(action)
+				if s.recorded(action); path == "stop" && !slices.ContainsFunc(s.deeds(), func(d ops.Deed) bool { return strings.Contains(d.Target, "stop change") && d.Why == "a test" }) {
+					t.Errorf("the stop is not among %+v", s.deeds())
+				}
 			case path != "stop":
 				s.unchanged()
 			}
@@ -333,11 +340,21 @@ func (s *site) recorded(a dash.Action) {
 		s.t.Fatal(err)
 	}
 	list, err := ops.New(s.queue).Audit(s.t.Context(), 10)
-	if err != nil || len(list) == 0 || list[0].Action != string(a) || list[0].Who != "dashboard" || list[0].Target == "" || time.Since(list[0].At).Abs() > time.Hour {
+	if err != nil || len(list) == 0 || list[0].Action != string(a) || list[0].Who != "ada" || list[0].Why != "a test" || list[0].Target == "" || time.Since(list[0].At).Abs() > time.Hour {
 		s.t.Errorf("after %s the last deeds are %+v, error %v", a, list, err)
 		return
 	}
 	s.see("changes", list[0].Action, list[0].Target)
+}
+
+// deeds are the last actions.
+func (s *site) deeds() []ops.Deed {
+	s.t.Helper()
+	list, err := ops.New(s.queue).Audit(s.t.Context(), 10)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
 }
 
 // TestHistoryIsDrawn: of the last hour, by outcome, with what was measured; and nothing without a history.

@@ -2,6 +2,8 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -147,5 +149,24 @@ func TestKeyboard(t *testing.T) {
 	}
 	for _, text := range append(unseen, *reported...) {
 		t.Error(text)
+	}
+}
+
+// TestOtherSitesInABrowser: a form on another site, which the browser sends by itself, changes nothing.
+func TestOtherSitesInABrowser(t *testing.T) {
+	url, waits, q := site(t)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<form method="post" action="%scancel"><input name="id" value="%d"></form><script>document.forms[0].submit()</script>`, url, waits)
+	}))
+	t.Cleanup(other.Close)
+	tab, _ := browse(t)
+	var text string
+	err := chromedp.Run(tab, chromedp.Navigate(strings.Replace(other.URL, "127.0.0.1", "localhost", 1)), chromedp.WaitVisible("#error"), chromedp.Text("main", &text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task, err := q.Task(t.Context(), waits); err != nil || task.State != falldue.StateOpen || !strings.Contains(text, "came from another site") {
+		t.Errorf("the task is %s, error %v, and the page says %q", task.State, err, text)
 	}
 }
