@@ -6,7 +6,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Sample is what was last measured of all tasks.
+// Sample is a row of table sample: a measurement of the whole database.
 type Sample struct {
 	At   int64            // when a process last began to measure, 0 if none has
 	Text sql.Null[string] // as JSON; null if nothing was measured yet
@@ -20,23 +20,31 @@ var SampleColumns = Columns[Sample]{
 	col("now", Moment, func(s *Sample) any { return &s.Now }),
 }
 
-// ReadSample selects the sample as [SampleColumns].
+// The ids of the rows of table sample.
+const (
+	// TaskSample is the number of tasks, which workers measure for the history.
+	TaskSample = 1
+	// StateSample is the state, which processes compute when their metrics are read.
+	StateSample = 2
+)
+
+// ReadSample selects the sample :id as [SampleColumns].
 func ReadSample(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("columns", SampleColumns.list("", map[string]string{"now": "{now}"}))
 	return b.stmt(`
-select {columns} from {sample} where id = 1`)
+select {columns} from {sample} where id = {int :id}`)
 }
 
-// TakeSample moves the time of the sample to now if it is :age microseconds old, or as far in the future.
+// TakeSample moves the time of the sample :id to now if it is :age microseconds old, or as far in the future.
 // Of all processes that run it, the one that changes the row measures.
 func TakeSample(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {sample} set at = {now} where id = 1 and (at <= {shift {now}, -({int :age})} or at > {shift {now}, {int :age}})`)
+update {sample} set at = {now} where id = {int :id} and (at <= {shift {now}, -({int :age})} or at > {shift {now}, {int :age}})`)
 }
 
-// PutSample stores what was measured. Parameters: sample.
+// PutSample stores a measurement. Parameters: id, sample.
 func PutSample(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
-update {sample} set sample = {json {text :sample}} where id = 1`)
+update {sample} set sample = {json {text :sample}} where id = {int :id}`)
 }

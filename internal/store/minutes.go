@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -98,66 +97,4 @@ func (s *Store) DropOldMinutes(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Gauge is what was measured of the tasks of a queue and a kind.
-type Gauge struct {
-	Queue string           `json:"queue"`
-	Kind  string           `json:"kind"`
-	Tasks map[string]int64 `json:"tasks,omitempty"` // estimates, by state
-	// OldestDue is for how long the first due task has waited, in microseconds; 0 if none is due.
-	OldestDue int64 `json:"oldest_due_us,omitempty"`
-}
-
-// Sample is what was last measured of all tasks. It is stored as JSON.
-type Sample struct {
-	At     time.Time     `json:"-"` // when a process last began to measure; zero if none has
-	Age    time.Duration `json:"-"` // since then, by the database's clock
-	Took   time.Duration `json:"took_ns"`
-	Gauges []Gauge       `json:"gauges"`
-}
-
-// Sample returns what was last measured. A process that has taken the sample may be measuring still: then the
-// sample is what was measured before.
-func (s *Store) Sample(ctx context.Context) (sample Sample, err error) {
-	var stored statements.Sample
-	err = s.read(ctx, s.fixed("read sample", statements.ReadSample), nil, func() { stored = statements.Sample{} }, func(r row) error {
-		return statements.SampleColumns.Scan(r, &stored)
-	})
-	if err != nil || stored.At == 0 {
-		return sample, err
-	}
-	if stored.Text.Valid {
-		if err := json.Unmarshal([]byte(stored.Text.V), &sample); err != nil {
-			return Sample{}, fmt.Errorf("falldue: read the sample: %w", err)
-		}
-	}
-	sample.At, sample.Age = Time(stored.At), Duration(stored.Now-stored.At)
-	return sample, nil
-}
-
-// TakeSample reports whether this process is to measure: the last one did longer ago than age. Of all
-// processes that ask, one is told so.
-func (s *Store) TakeSample(ctx context.Context, age time.Duration) (mine bool, err error) {
-	n, err := s.affect(ctx, "take sample", statements.TakeSample, statements.Values{"age": age.Microseconds()})
-	return n > 0, err
-}
-
-// PutSample stores what was measured.
-func (s *Store) PutSample(ctx context.Context, sample Sample) error {
-	text, err := json.Marshal(sample)
-	if err != nil {
-		return fmt.Errorf("falldue: encode the sample: %w", err)
-	}
-	_, err = s.affect(ctx, "put sample", statements.PutSample, statements.Values{"sample": string(text)})
-	return err
-}
-
-// Measured returns the gauges as sums, for adding to a span.
-func (s Sample) Measured() (list []Sums) {
-	for _, g := range s.Gauges {
-		waiting := g.Tasks[statements.StateOpen] + g.Tasks[statements.StateSnoozed] + g.Tasks[statements.StateBlocked]
-		list = append(list, Sums{Queue: g.Queue, Kind: g.Kind, Waiting: NotNull(waiting), DeadNow: NotNull(g.Tasks[statements.StateDead]), OldestDue: NotNull(g.OldestDue)})
-	}
-	return list
 }

@@ -205,15 +205,15 @@ create table if not exists {minutes} (
     primary key (span, at, queue, kind)
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
--- What was last measured of all tasks, in one row. Of all processes that find it old, the one that moves at
--- measures anew.
+-- Measurements of the whole database: row 1 has the number of tasks, row 2 the state for metrics. Of all processes
+-- that find a row old, the one that moves at measures anew.
 create table if not exists {sample} (
-    id     int not null primary key, -- 1
+    id     int not null primary key,
     at     datetime(6) not null,
     sample mediumtext -- JSON
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
-insert into {sample} (id, at) values (1, '1970-01-01') on duplicate key update at = at;
+insert into {sample} (id, at) values (1, '1970-01-01'), (2, '1970-01-01') on duplicate key update at = at;
 
 -- What people have done through the web page or the command, for people.
 create table if not exists {audit} (

@@ -207,15 +207,15 @@ create table {minutes} (
     primary key (span, at, queue, kind)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
--- What was last measured of all tasks, in one row. Of all processes that find it old, the one that moves at
--- measures anew.
+-- Measurements of the whole database: row 1 has the number of tasks, row 2 the state for metrics. Of all processes
+-- that find a row old, the one that moves at measures anew.
 create table {sample} (
-    id     integer not null primary key, -- 1
+    id     integer not null primary key,
     at     timestamptz not null,
     sample json
 ) with (fillfactor = 50);
 
-insert into {sample} (id, at) values (1, 'epoch');
+insert into {sample} (id, at) values (1, 'epoch'), (2, 'epoch');
 
 -- What people have done through the web page or the command, for people.
 create table {audit} (

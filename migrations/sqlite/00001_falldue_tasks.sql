@@ -199,15 +199,15 @@ create table if not exists {minutes} (
     primary key (span, at, queue, kind)
 ) without rowid;
 
--- What was last measured of all tasks, in one row. Of all processes that find it old, the one that moves at
--- measures anew.
+-- Measurements of the whole database: row 1 has the number of tasks, row 2 the state for metrics. Of all processes
+-- that find a row old, the one that moves at measures anew.
 create table if not exists {sample} (
-    id     integer not null primary key, -- 1
+    id     integer not null primary key,
     at     integer not null,
     sample text -- JSON
 );
 
-insert or ignore into {sample} (id, at) values (1, 0);
+insert or ignore into {sample} (id, at) values (1, 0), (2, 0);
 
 -- What people have done through the web page or the command, for people.
 create table if not exists {audit} (

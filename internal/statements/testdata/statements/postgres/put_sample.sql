@@ -1,2 +1,2 @@
-update "falldue_sample" set sample = $1::text::json where id = 1
--- binds: sample
+update "falldue_sample" set sample = $1::text::json where id = $2::bigint
+-- binds: sample, id

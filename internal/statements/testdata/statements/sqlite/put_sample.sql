@@ -1,2 +1,2 @@
-update "falldue_sample" set sample = ? where id = 1
--- binds: sample
+update "falldue_sample" set sample = ? where id = ?
+-- binds: sample, id

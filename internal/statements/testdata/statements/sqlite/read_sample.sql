@@ -1,2 +1,2 @@
-select cast(at as integer), sample, cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer) from "falldue_sample" where id = 1
--- binds: 
+select cast(at as integer), sample, cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer) from "falldue_sample" where id = ?
+-- binds: id
