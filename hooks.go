@@ -45,7 +45,7 @@ type Hooks struct {
 	Overtime func(Event)
 	// Trouble is called after each failure of a background loop of the worker, or of package
 	// periodic: the failures that a worker logs rather than returns. The Role of the loop is one of
-	// announcer, changes, cleaner, flows, listener, overdue, policies, progress and schedules.
+	// announcer, changes, cleaner, flows, history, listener, overdue, policies, progress and schedules.
 	// Statements that have a hook of their own are left out.
 	Trouble func(StatementStats)
 }

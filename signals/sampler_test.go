@@ -2,6 +2,7 @@ package signals_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/signalstest"
 	"github.com/falldue/falldue/internal/store"
@@ -19,6 +23,7 @@ import (
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 	"github.com/falldue/falldue/signals"
+	"github.com/falldue/falldue/tasktest"
 )
 
 // collect returns the values of a sampler, by the names of series.
@@ -33,12 +38,58 @@ func collect(ctx context.Context, s *signals.Sampler) map[string]float64 {
 	return found
 }
 
-// moved returns a sampler whose clock the test moves.
-func moved(q *falldue.Queue) (s *signals.Sampler, move func(time.Duration)) {
-	s = signals.NewSampler(q, signals.SamplerConfig{Timeout: time.Minute})
-	at := time.Now()
-	signals.SetNow(s, func() time.Time { return at })
-	return s, func(d time.Duration) { at = at.Add(d) }
+// process is a sampler of one of several processes, whose clocks the test moves.
+type process struct {
+	*signals.Sampler
+	queue *falldue.Queue
+	at    time.Time
+}
+
+// moved returns a process. A test without a test clock moves only the process's own clock.
+func moved(q *falldue.Queue) *process {
+	p := &process{signals.NewSampler(q, signals.SamplerConfig{Timeout: time.Minute}), q, time.Now()}
+	signals.SetNow(p.Sampler, func() time.Time { return p.at })
+	return p
+}
+
+// statements returns how many statements of the process f costs.
+func (p *process) statements(f func()) int64 {
+	before := signals.Statements(p.queue)
+	f()
+	return signals.Statements(p.queue) - before
+}
+
+// processes are several processes on one database, and its clock.
+type processes struct {
+	list  []*process
+	clock *tasktest.Clock
+	db    *sqlx.DB
+}
+
+func newProcesses(t *testing.T, engine string, n int) *processes {
+	t.Helper()
+	db := testdb.Open(t, engine)
+	all := &processes{clock: tasktest.NewClock(t, db), db: db}
+	for range n {
+		q, err := falldue.New(db, falldue.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all.list = append(all.list, moved(q))
+	}
+	return all
+}
+
+// move moves all clocks.
+func (all *processes) move(t *testing.T, d time.Duration) {
+	t.Helper()
+	all.clock.Jump(t, d)
+	for _, p := range all.list {
+		p.at = p.at.Add(d)
+	}
 }
 
 // TestSamplerReadsTheState: on each engine, tasks that wait for a worker are told from those that a
@@ -56,9 +107,11 @@ func TestSamplerReadsTheState(t *testing.T) {
 		}
 		nothing := func(context.Context, falldue.Task[int]) error { return nil }
 		mail := falldue.NewKind[int]("mail", falldue.KindConfig{})
-		charge := falldue.NewKind[int]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.InOrder()}})
 		frozen := falldue.NewKind[int]("frozen", falldue.KindConfig{})
+		charge := falldue.NewKind[int]("charge", falldue.KindConfig{Limits: []falldue.Limit{falldue.Rate(1, time.Hour)}})
+		order := falldue.NewKind[int]("order", falldue.KindConfig{Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.InOrder()}})
 		falldue.Handle(q, charge, nothing)
+		falldue.Handle(q, order, func(context.Context, falldue.Task[int]) error { return errors.New("no") })
 		begin := time.Now().Add(-time.Hour)
 		enqueue := func(k falldue.Kind[int], o falldue.EnqueueOptions) {
 			t.Helper()
@@ -71,18 +124,24 @@ func TestSamplerReadsTheState(t *testing.T) {
 			enqueue(mail, falldue.EnqueueOptions{})
 			enqueue(frozen, falldue.EnqueueOptions{})
 		}
+		for range 2 { // a limit and a sequence admit the first of each
+			enqueue(charge, falldue.EnqueueOptions{})
+			enqueue(order, falldue.EnqueueOptions{Key: "seven"})
+		}
+		tasktest.Drain(t, q)
 		if err := q.Pause(ctx, falldue.Subject{Kind: "frozen"}, falldue.PauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := ops.New(q).SetPolicy(ctx, falldue.Subject{Kind: "mail"}, ops.Hold(), ops.OverrideOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s, _ := moved(q)
-		got := collect(ctx, s)
+		got := collect(ctx, moved(q).Sampler)
 		for name, want := range map[string]float64{
 			"tasks{default,mail,open}": 3, "tasks{default,mail,dead}": 0, "tasks{default,frozen,open}": 3,
 			"due_tasks{default,mail}": 3, "due_tasks{default,frozen}": 0, "oldest_due_seconds{default,frozen}": 0,
 			"unhandled{default,mail}": 1, "limited{default,mail}": 0, "paused{kind:frozen}": 1, "workers{default}": 0,
+			"oldest_due_seconds{default,charge}": 0, "due_tasks{default,charge}": 0, "limited{default,charge}": 1, "tasks{default,charge,open}": 1,
+			"oldest_due_seconds{default,order}": 0, "due_tasks{default,order}": 0, "limited{default,order}": 1, "tasks{default,order,open}": 2,
 			"sample_age_seconds{}": 0, "sample_errors_total{}": 0,
 		} {
 			if v, ok := got[name]; !ok || v != want {
@@ -98,34 +157,93 @@ func TestSamplerReadsTheState(t *testing.T) {
 	})
 }
 
-// TestScrapersShareASample: a hundred scrapers cost the statements of one in 15 seconds.
-func TestScrapersShareASample(t *testing.T) {
-	t.Parallel()
-	q, _ := signalstest.Queue(t, testdb.SQLite, falldue.Config{})
-	signalstest.Enqueue(t.Context(), t, q, "done")
-	s, move := moved(q)
-	statements := func(f func()) int64 {
-		before := signals.Statements(q)
-		f()
-		return signals.Statements(q) - before
-	}
-	one := statements(func() { collect(t.Context(), s) })
-	if one == 0 || one > 40 {
-		t.Errorf("a sample costs %d statements", one)
-	}
-	move(14 * time.Second)
-	if n := statements(func() { collect(t.Context(), s) }); n != 0 {
-		t.Errorf("a second scrape costs %d statements", n)
-	}
-	move(2 * time.Second)
-	if n := statements(func() {
-		var scrapers sync.WaitGroup
-		for range 100 {
-			scrapers.Go(func() { collect(t.Context(), s) })
+// TestAllProcessesShareASample: three processes, of each of which ten scrapers ask concurrently, compute the
+// state once in 15 seconds.
+func TestAllProcessesShareASample(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		all := newProcesses(t, engine, 3)
+		signalstest.Enqueue(t.Context(), t, all.list[0].queue, "done")
+		one := all.list[0].statements(func() { collect(t.Context(), all.list[0].Sampler) })
+		if one < 10 || one > 40 {
+			t.Errorf("a sample costs %d statements", one)
 		}
-		scrapers.Wait()
-	}); n > one {
-		t.Errorf("100 scrapers cost %d statements, and one %d", n, one)
+		// shared has the statements of all processes, and how many processes have computed the state.
+		shared := func() (n int64, computed int) {
+			var each [3]int64
+			var running sync.WaitGroup
+			for i, p := range all.list {
+				running.Go(func() {
+					each[i] = p.statements(func() {
+						var scrapers sync.WaitGroup
+						for range 10 {
+							scrapers.Go(func() { collect(t.Context(), p.Sampler) })
+						}
+						scrapers.Wait()
+					})
+				})
+			}
+			running.Wait()
+			for _, own := range each {
+				n += own
+				if own > 2 { // it has done more than read the row and try to take it
+					computed++
+				}
+			}
+			return n, computed
+		}
+		all.move(t, 14*time.Second)
+		if n, computed := shared(); computed != 0 || n != 2 {
+			t.Errorf("14 seconds later the scrapers cost %d statements, and %d processes compute the state; want 2, to read the row, and none", n, computed)
+		}
+		for range 3 {
+			all.move(t, 16*time.Second)
+			if n, computed := shared(); computed != 1 || n > one+2*2 {
+				t.Errorf("16 seconds later the scrapers cost %d statements, and %d processes compute the state; want up to %d, and 1", n, computed, one+2*2)
+			}
+			all.move(t, 2*time.Second) // the others may have read the row before
+			for i, p := range all.list {
+				if got := collect(t.Context(), p.Sampler); got["tasks{default,pay,open}"] != 1 || got["sample_age_seconds{}"] > 3 {
+					t.Errorf("process %d has %v", i, got)
+				}
+			}
+		}
+	})
+}
+
+// TestSampleOfAProcessThatDied: while no process finishes the sample, others show its last state with a growing
+// age, and then withhold it.
+func TestSampleOfAProcessThatDied(t *testing.T) {
+	t.Parallel()
+	all := newProcesses(t, testdb.SQLite, 2)
+	other := all.list[1]
+	signalstest.Enqueue(t.Context(), t, other.queue, "done")
+	collect(t.Context(), all.list[0].Sampler)
+	for age := 16; age < 60; age += 16 {
+		all.move(t, 16*time.Second)
+		if mine, err := hooks.StoreOf(other.queue).TakeStateSample(t.Context(), 15*time.Second); err != nil || !mine { // and dies
+			t.Fatal(mine, err)
+		}
+		got := collect(t.Context(), other.Sampler)
+		if _, has := got["tasks{default,pay,open}"]; int(got["sample_age_seconds{}"]) != age || has != (age < 45) {
+			t.Errorf("after %d seconds the sample is %v", age, got)
+		}
+	}
+}
+
+// TestSamplersWithoutPermissionToWrite compute the state for themselves.
+func TestSamplersWithoutPermissionToWrite(t *testing.T) {
+	t.Parallel()
+	all := newProcesses(t, testdb.SQLite, 1)
+	signalstest.Enqueue(t.Context(), t, all.list[0].queue, "done")
+	all.db.MustExec("create trigger deny before update on falldue_sample begin select raise(abort, 'no permission'); end")
+	for range 2 {
+		if got := collect(t.Context(), all.list[0].Sampler); got["tasks{default,pay,open}"] != 1 || got["sample_age_seconds{}"] != 0 {
+			t.Errorf("the sample is %v", got)
+		}
+		if n := all.list[0].statements(func() { collect(t.Context(), all.list[0].Sampler) }); n != 0 {
+			t.Errorf("a second scrape costs %d statements", n)
+		}
+		all.move(t, 16*time.Second)
 	}
 }
 
@@ -140,8 +258,7 @@ func TestSamplersUseTheCountsOfWorkers(t *testing.T) {
 	if err := table.PutSample(t.Context(), store.Sample{Gauges: []store.Gauge{{Queue: "default", Kind: "pay", Tasks: map[string]int64{"open": 7}}}}); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := moved(q)
-	if got := collect(t.Context(), s)["tasks{default,pay,open}"]; got != 7 {
+	if got := collect(t.Context(), moved(q).Sampler)["tasks{default,pay,open}"]; got != 7 {
 		t.Errorf("%v tasks, want the 7 that a worker has counted", got)
 	}
 }
@@ -151,15 +268,15 @@ func TestBlindSamplersWithholdTheState(t *testing.T) {
 	t.Parallel()
 	q, db := signalstest.Queue(t, testdb.SQLite, falldue.Config{})
 	signalstest.Enqueue(t.Context(), t, q, "done")
-	s, move := moved(q)
-	if got := collect(t.Context(), s); got["tasks{default,pay,open}"] != 1 {
+	p := moved(q)
+	if got := collect(t.Context(), p.Sampler); got["tasks{default,pay,open}"] != 1 {
 		t.Fatalf("the sample is %v", got)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	move(time.Minute)
-	got := collect(t.Context(), s)
+	p.at = p.at.Add(time.Minute)
+	got := collect(t.Context(), p.Sampler)
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"sample_age_seconds{}", "sample_errors_total{}", "sample_seconds{}"}) || got["sample_age_seconds{}"] != 60 || got["sample_errors_total{}"] != 1 {
 		t.Errorf("without a database the sample is %v", got)
 	}
@@ -169,19 +286,18 @@ func TestBlindSamplersWithholdTheState(t *testing.T) {
 // takes the end of a series for a recovery.
 func TestEmptyQueuesAreZero(t *testing.T) {
 	t.Parallel()
-	q, _ := signalstest.Queue(t, testdb.SQLite, falldue.Config{})
-	id := signalstest.Enqueue(t.Context(), t, q, "done")
-	s, move := moved(q)
-	collect(t.Context(), s)
-	if err := q.Delete(t.Context(), id); err != nil {
+	all := newProcesses(t, testdb.SQLite, 2)
+	id := signalstest.Enqueue(t.Context(), t, all.list[0].queue, "done")
+	collect(t.Context(), all.list[0].Sampler)
+	if err := all.list[0].queue.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	move(59 * time.Minute)
-	if n, ok := collect(t.Context(), s)["tasks{default,pay,open}"]; !ok || n != 0 {
+	all.move(t, 59*time.Minute)
+	if n, ok := collect(t.Context(), all.list[1].Sampler)["tasks{default,pay,open}"]; !ok || n != 0 { // another process remembers
 		t.Errorf("an empty queue has %v tasks, %v", n, ok)
 	}
-	move(62 * time.Minute)
-	if n, ok := collect(t.Context(), s)["tasks{default,pay,open}"]; ok {
+	all.move(t, 62*time.Minute)
+	if n, ok := collect(t.Context(), all.list[0].Sampler)["tasks{default,pay,open}"]; ok {
 		t.Errorf("an hour later the queue has %v tasks", n)
 	}
 }
@@ -196,8 +312,7 @@ func TestLateSchedulesAreSampled(t *testing.T) {
 	if _, err := scheduler.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s, _ := moved(q)
-	if late, ok := collect(t.Context(), s)["schedule_late_seconds{monthly}"]; !ok || late != 0 {
+	if late, ok := collect(t.Context(), moved(q).Sampler)["schedule_late_seconds{monthly}"]; !ok || late != 0 {
 		t.Errorf("the schedule is late by %v, %v", late, ok)
 	}
 }

@@ -15,10 +15,11 @@ import (
 // cause.
 const failureEvery = time.Minute
 
-// failure is the value of an attribute that [Failed] and [FailedIn] return.
+// failure is the value of an attribute that [Failed], [FailedIn] and [FailingIn] return.
 type failure struct {
 	error
-	role string
+	role  string
+	again bool
 }
 
 // LogValue returns the error itself.
@@ -30,7 +31,13 @@ func Failed(err error) slog.Attr { return FailedIn("", err) }
 
 // FailedIn is Failed for a background loop. Loggers of [Sparse] report each failure of its role,
 // whatever they write.
-func FailedIn(role string, err error) slog.Attr { return slog.Any("error", failure{err, role}) }
+func FailedIn(role string, err error) slog.Attr { return slog.Any("error", failure{err, role, false}) }
+
+// FailingIn is FailedIn for a loop whose first failure has a line. Loggers of [Sparse] write no line about
+// the failures that follow, and report each of them.
+func FailingIn(role string, err error, again bool) slog.Attr {
+	return slog.Any("error", failure{err, role, again})
+}
 
 // Sparse returns a logger that writes at most one line a minute for failures of the database
 // ([Failed]) with the same message, kind and cause. The next line has how many were left out
@@ -73,10 +80,11 @@ const maxLines = 200
 func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	var failed error
 	var role, queue string
+	var again bool
 	key := r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		if f, ok := a.Value.Any().(failure); ok {
-			failed, role = f.error, f.role
+			failed, role, again = f.error, f.role, f.again
 		} else if a.Key == "kind" {
 			key += "\n" + a.Value.String()
 		} else if a.Key == "queue" {
@@ -87,7 +95,7 @@ func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	if role != "" && h.trouble != nil {
 		h.trouble(role, queue, failed)
 	}
-	if !h.Handler.Enabled(ctx, r.Level) {
+	if again || !h.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
 	if failed != nil {

@@ -54,12 +54,13 @@ level=WARN msg="falldue: cannot settle" task=7 error="of one task"
 level=WARN msg="falldue: cannot poll" queue=q error="row 60 is odd" repeated=59
 level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=179
 `
+		log.Warn("falldue: cannot announce", retry.FailingIn("announcer", io.ErrNoProgress, true)) // has had its line
 		if got := text.String(); got != want {
 			t.Errorf("the log has\n%s\nwant\n%s", got, want)
 		}
 		quiet := retry.Sparse(slog.New(slog.DiscardHandler), d.Classify, func(role, queue string, _ error) { troubles[role+" "+queue]++ })
 		quiet.Warn("falldue: cannot listen", retry.FailedIn("listener", io.EOF)) // is reported without being written
-		if want := map[string]int{"cleaner q": 90, "listener ": 1}; !maps.Equal(troubles, want) || !errors.Is(last, io.EOF) {
+		if want := map[string]int{"announcer ": 1, "cleaner q": 90, "listener ": 1}; !maps.Equal(troubles, want) || !errors.Is(last, io.ErrNoProgress) {
 			t.Errorf("the troubles are %v, the last %v; want %v", troubles, last, want)
 		}
 	})

@@ -88,8 +88,8 @@ func (a *Announcer) Work(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.announce(ctx)
 		if ctx.Err() == nil { // an error may only mean that ctx has ended
-			if err != nil && !a.failing {
-				a.events.announceFailed(err)
+			if err != nil {
+				a.events.announceFailed(err, a.failing)
 			}
 			a.failing = err != nil
 		}

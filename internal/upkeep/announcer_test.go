@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -41,13 +43,14 @@ func (f fakeAnnounceTable) DropWorker(context.Context, string) error {
 }
 
 // TestWorkersAnnounceThemselvesCheaply: every 15 seconds by one statement, with what seldom
-// changes once and when the table lacks it; a failure is logged once, and ends nothing.
+// changes once and when the table lacks it; a failure that lasts is logged once and reported each time, and ends
+// nothing.
 func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		var mu sync.Mutex // for what the worker and the test write
-		var puts, sees, drops int
+		var puts, sees, drops, troubles int
 		var last store.WorkerInfo
 		var stored bool
 		var failure error
@@ -66,7 +69,15 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			sees++
 			return stored, failure
 		}, drop: func() { drops++ }}
-		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.NewTextHandler(&log, nil)))
+		logger := retry.Sparse(slog.New(slog.NewTextHandler(&log, nil)), func(error) dialect.Class { return dialect.Other }, func(role, _ string, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if role != "announcer" {
+				t.Errorf("the role %q fails", role)
+			}
+			troubles++
+		})
+		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, logger)
 		a.ended.Kinds = map[string]store.Runs{"k": {Done: 3}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -98,6 +109,9 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		after(time.Minute)
 		if got := strings.Count(log.String(), "\n"); got != 2 {
 			t.Errorf("two failures of an hour each are logged %d times:\n%s", got, &log)
+		}
+		if troubles < 2*220 || troubles > 2*240 {
+			t.Errorf("two failures of an hour each are %d troubles; want one each 15 seconds", troubles)
 		}
 		a.Stop()
 		after(time.Second)

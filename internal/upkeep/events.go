@@ -40,9 +40,9 @@ func (e events) flowsFailed(err error) {
 	e.log.Warn("falldue: cannot look at tasks that run after others", retry.FailedIn("flows", err))
 }
 
-// announceFailed reports that the worker could not announce itself, once until it can again.
-func (e events) announceFailed(err error) {
-	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.FailedIn("announcer", err))
+// announceFailed reports that the worker could not announce itself. The log has one line until it can again.
+func (e events) announceFailed(err error, again bool) {
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.FailingIn("announcer", err, again))
 }
 
 // overdue reports tasks that no worker takes.
@@ -69,11 +69,11 @@ func (e events) overtime(kind string, late lateRuns) {
 		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
 }
 
-// historyFailed reports that the history of runs could not be written, once until it can again.
-func (e events) historyFailed(err error) {
-	e.log.Warn("falldue: cannot write the history of runs, which has a gap; work goes on", retry.Failed(err))
+// historyFailed reports that the history of runs could not be written. The log has one line until it can again.
+func (e events) historyFailed(err error, again bool) {
+	e.log.Warn("falldue: cannot write the history of runs, which has a gap; work goes on", retry.FailingIn("history", err, again))
 }
 
 func (e events) historyNotCleaned(err error) {
-	e.log.Warn("falldue: cannot delete old history", retry.Failed(err))
+	e.log.Warn("falldue: cannot delete old history", retry.FailedIn("cleaner", err))
 }

@@ -170,8 +170,8 @@ func (h *Historian) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return // which may be why it failed
 	}
-	if err != nil && !h.failing {
-		h.events.historyFailed(err)
+	if err != nil {
+		h.events.historyFailed(err, h.failing)
 	}
 	h.failing = err != nil
 }

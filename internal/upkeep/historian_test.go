@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -32,6 +33,7 @@ type historyBook struct {
 	due      time.Duration
 	runs     int // handlers that run
 	log      strings.Builder
+	troubles map[string]int // by role
 }
 
 var errAway, errLocked = errors.New("away"), errors.New("locked")
@@ -106,11 +108,19 @@ func (b *historyBook) Write(text []byte) (int, error) {
 	return b.log.Write(text)
 }
 
+// trouble counts failures of the historian.
+func (b *historyBook) trouble(role, _ string, _ error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.troubles[role]++
+}
+
 // withHistorian calls f with a historian that works. f holds the book's lock, but for its waits.
 func withHistorian(t *testing.T, f func(b *historyBook, tally *Tally, stop func())) {
 	synctest.Test(t, func(t *testing.T) {
-		b, tally := &historyBook{}, new(Tally)
-		h := NewHistorian(tally, b, b, nil, slog.New(slog.NewTextHandler(b, nil)))
+		b, tally := &historyBook{troubles: map[string]int{}}, new(Tally)
+		log := retry.Sparse(slog.New(slog.NewTextHandler(b, nil)), func(error) dialect.Class { return dialect.Other }, b.trouble)
+		h := NewHistorian(tally, b, b, nil, log)
 		h.table = b
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -206,6 +216,9 @@ func TestHistoryCountsNothingTwice(t *testing.T) {
 		}
 		if n := strings.Count(b.log.String(), "cannot write the history"); n != 2 {
 			t.Errorf("the log has %d lines about the history, want 1 for each of the two reasons: %s", n, &b.log)
+		}
+		if n := b.troubles["history"]; n != 1+15 {
+			t.Errorf("%d failures were reported, want 16", n)
 		}
 	})
 }
