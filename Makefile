@@ -17,14 +17,14 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving internal/testdb/serve internal/chart/browser dash/browser
+MODULES = faults bench cmd/falldue examples/transactions examples/moving examples/telemetry internal/testdb/serve internal/chart/browser dash/browser
 
 # Modules that applications import. Their go.mod has no replace, which applications would miss: the file
 # go.work in the folder of each stands for the library's release.
 EXPORTERS = otelfalldue promfalldue
 
 # standalone runs a command of go in the module $(1) as applications build it, without go.work.
-standalone = tmp=$$(mktemp -d); cp $(1)/go.mod $(1)/go.sum $$tmp; go mod edit -replace github.com/falldue/falldue='$(CURDIR)' $$tmp/go.mod; GOWORK=off go -C $(1) $(2) -modfile=$$tmp/go.mod $(3); rm -r $$tmp
+standalone = (set -e; tmp=$$(mktemp -d); trap 'rm -r "$$tmp"' EXIT; cp $(1)/go.mod $(1)/go.sum $$tmp; go mod edit -replace github.com/falldue/falldue='$(CURDIR)' $$tmp/go.mod; GOWORK=off go -C $(1) $(2) -modfile=$$tmp/go.mod $(3))
 
 # The program that starts database servers for tests. The commands that it runs begin in its folder.
 SERVE = go -C internal/testdb/serve run .
@@ -72,6 +72,7 @@ suite-command:
 suite-examples:
 	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd examples/moving && $(GOTESTSUM) $(TESTFLAGS) ./...
+	cd examples/telemetry && $(GOTESTSUM) $(TESTFLAGS) -short ./...
 suite-exporters:
 	cd otelfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd promfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
@@ -96,7 +97,7 @@ OLDEST = $(shell go list -m -f '{{.GoVersion}}')
 portable: export GOTOOLCHAIN = $(if $(filter go$(basename $(OLDEST)),$(basename $(shell go env GOVERSION))),local,go$(OLDEST))
 portable: ## compile code and tests with the oldest Go release, and code for Windows, macOS, 32 bits, JSON v2
 	go version
-	set -e; for module in . cmd/falldue faults examples/transactions examples/moving internal/testdb/serve; do go -C $$module vet ./...; done
+	set -e; for module in . cmd/falldue faults examples/transactions examples/moving examples/telemetry internal/testdb/serve; do go -C $$module vet ./...; done
 	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,vet,./...); done
 	GOARCH=386 go build $(LIBRARY)
 	set -e; for os in windows darwin; do echo "go build: $$os"; GOOS=$$os go build $(LIBRARY); GOOS=$$os go -C cmd/falldue build ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
@@ -158,10 +159,15 @@ matrix: ## run tests on each release of an engine that docs/engines.md names, or
 	$(SERVE) matrix '$(RELEASES)' -- go -C '$(CURDIR)' test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
 
 .PHONY: alerts
-alerts: ## check the alert rules, their tests, and a real Prometheus that scrapes workers, of Debian's package prometheus
+alerts: export FALLDUE_TEST_ENGINES ?= postgres,mariadb,sqlite
+alerts: ## test the alert rules, and scrape workers on three engines with Debian's Prometheus, which answers rules and dashboards
 	.ci/prometheus promtool check rules grafana/falldue.rules.yml
 	.ci/prometheus promtool test rules grafana/falldue.rules_test.yml
-	FALLDUE_TEST_PROMETHEUS="$$(.ci/prometheus)" go -C promfalldue test -count=1 -short -run TestPrometheusScrapesWorkers .
+	$(SERVE) -- env FALLDUE_TEST_PROMETHEUS="$$(.ci/prometheus)" go -C '$(CURDIR)/examples/telemetry' test -count=1 -run TestPrometheusScrapesWorkers .
+
+.PHONY: dashboards
+dashboards: ## write Grafana's dashboards in grafana/ from internal/grafana
+	go run ./internal/grafana
 
 .PHONY: quickstart
 quickstart: ## show what falldue does, on SQLite in a temporary file

@@ -81,11 +81,11 @@ var (
 		Help: "How long the first task has been due that waits only for a worker, or behind a dead task; 0 if there is none. Tasks that a pause, a limit or a sequence delays do not count.", Labels: []string{"queue", "kind"}}
 	dueTasks = &Metric{Name: "falldue_due_tasks", OTel: "falldue.due_tasks", Type: Gauge, Unit: "{task}", State: true,
 		Help: "Tasks that have been due for more than a second and wait only for a worker, or behind a dead task, counted up to 1,000.", Labels: []string{"queue", "kind"}}
-	unhandled = &Metric{Name: "falldue_unhandled", OTel: "falldue.unhandled", Type: Gauge, Unit: "1", State: true,
+	unhandled = &Metric{Name: "falldue_unhandled", OTel: "falldue.unhandled", Type: Gauge, Unit: "{kind}", State: true,
 		Help: "1 if tasks wait and no live worker handles their kind in their queue.", Labels: []string{"queue", "kind"}}
-	limited = &Metric{Name: "falldue_limited", OTel: "falldue.limited", Type: Gauge, Unit: "1", State: true,
+	limited = &Metric{Name: "falldue_limited", OTel: "falldue.limited", Type: Gauge, Unit: "{kind}", State: true,
 		Help: "1 if tasks are due and a limit or a sequence delays all of them.", Labels: []string{"queue", "kind"}}
-	paused = &Metric{Name: "falldue_paused", OTel: "falldue.paused", Type: Gauge, Unit: "1", State: true,
+	paused = &Metric{Name: "falldue_paused", OTel: "falldue.paused", Type: Gauge, Unit: "{pause}", State: true,
 		Help: "1 for each pause in effect.", Labels: []string{"subject"}}
 	overrideAge = &Metric{Name: "falldue_override_age_seconds", OTel: "falldue.override_age", Type: Gauge, Unit: "s", State: true,
 		Help: "Age of each policy override in effect; hold is 1 if it stops retries.", Labels: []string{"subject", "hold"}}

@@ -27,9 +27,9 @@ falldue_overtime_total           falldue.overtime                    counter   {
 falldue_tasks                    falldue.tasks                       gauge     {task}    queue kind state
 falldue_oldest_due_seconds       falldue.oldest_due                  gauge     s         queue kind
 falldue_due_tasks                falldue.due_tasks                   gauge     {task}    queue kind
-falldue_unhandled                falldue.unhandled                   gauge     1         queue kind
-falldue_limited                  falldue.limited                     gauge     1         queue kind
-falldue_paused                   falldue.paused                      gauge     1         subject
+falldue_unhandled                falldue.unhandled                   gauge     {kind}    queue kind
+falldue_limited                  falldue.limited                     gauge     {kind}    queue kind
+falldue_paused                   falldue.paused                      gauge     {pause}   subject
 falldue_override_age_seconds     falldue.override_age                gauge     s         subject hold
 falldue_workers                  falldue.workers                     gauge     {worker}  queue
 falldue_handlers_running         falldue.handlers.running            gauge     {handler} queue
