@@ -3,10 +3,13 @@ package otelfalldue_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -38,7 +41,24 @@ type service struct {
 	db     *sqlx.DB
 }
 
-func newService(t *testing.T, engine string, cfg otelfalldue.Config) *service {
+func newService(t *testing.T, engine string, cfg otelfalldue.Config, worker ...falldue.Config) *service {
+	t.Helper()
+	return makeService(t, cfg, worker, func(c falldue.Config) (*falldue.Queue, *sqlx.DB) { return signalstest.Queue(t, engine, c) })
+}
+
+// newServiceOn returns another process of a service, without handlers.
+func newServiceOn(t *testing.T, db *sqlx.DB, cfg otelfalldue.Config) *service {
+	t.Helper()
+	return makeService(t, cfg, nil, func(c falldue.Config) (*falldue.Queue, *sqlx.DB) {
+		q, err := falldue.New(db, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q, db
+	})
+}
+
+func makeService(t *testing.T, cfg otelfalldue.Config, worker []falldue.Config, queue func(falldue.Config) (*falldue.Queue, *sqlx.DB)) *service {
 	t.Helper()
 	s := &service{t: t, spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
@@ -49,7 +69,9 @@ func newService(t *testing.T, engine string, cfg otelfalldue.Config) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.queue, s.db = signalstest.Queue(t, engine, falldue.Config{Hooks: o.Hooks()})
+	worker = append(worker, falldue.Config{})
+	worker[0].Hooks = o.Hooks()
+	s.queue, s.db = queue(worker[0])
 	if err := o.Observe(s.queue); err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +213,94 @@ func TestSpansOfCalls(t *testing.T) {
 	}
 }
 
+// TestReleasedRunsDidNotFail: the worker stops while a handler runs. The next attempt has a span with the same link.
+func TestReleasedRunsDidNotFail(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := newService(t, engine, otelfalldue.Config{}, falldue.Config{ShutdownTimeout: -1, Logger: slog.New(slog.DiscardHandler)})
+		began := make(chan struct{})
+		var again atomic.Bool
+		upload := falldue.NewKind[int]("upload", falldue.KindConfig{})
+		falldue.Handle(s.queue, upload, func(ctx context.Context, task falldue.Task[int]) error {
+			if again.Swap(true) {
+				return nil
+			}
+			close(began)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		s.request(func(ctx context.Context) {
+			if _, err := upload.Enqueue(ctx, s.queue, 1); err != nil {
+				t.Fatal(err)
+			}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.queue.Run(ctx) }()
+		<-began
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		tasktest.RunOne(t, s.queue)
+		sent, ran := s.named("enqueue upload"), s.named("process upload")
+		if len(sent) != 1 || len(ran) != 2 {
+			t.Fatalf("the spans are %v", s.spans.GetSpans())
+		}
+		for i, outcome := range []falldue.Outcome{falldue.OutcomeReleased, falldue.OutcomeDone} {
+			a := attributesOf(ran[i])
+			if a["messaging.falldue.outcome"] != string(outcome) || a["error.type"] != "" || ran[i].Status.Code != codes.Unset || len(ran[i].Events) != 0 {
+				t.Errorf("run %d has the status %v and the attributes %v", i, ran[i].Status, a)
+			}
+			if len(ran[i].Links) != 1 || ran[i].Links[0].SpanContext.SpanID() != sent[0].SpanContext.SpanID() {
+				t.Errorf("run %d has the links %v", i, ran[i].Links)
+			}
+		}
+	})
+}
+
+// TestEachAttemptLeadsToTheRequest: a retry in another process, and one that a person asks for, have links to the
+// same enqueue. A transaction that commits has them, too.
+func TestEachAttemptLeadsToTheRequest(t *testing.T) {
+	t.Parallel()
+	s := newService(t, testdb.SQLite, otelfalldue.Config{})
+	other := newServiceOn(t, s.db, otelfalldue.Config{})
+	falldue.Handle(other.queue, signalstest.Kind, func(context.Context, falldue.Task[string]) error { return nil })
+	var id int64
+	s.request(func(ctx context.Context) {
+		tx := s.db.MustBeginTx(ctx, nil)
+		receipt, err := signalstest.Kind.EnqueueTx(ctx, s.queue, tx, "retried", falldue.EnqueueOptions{MaxAttempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = receipt.ID
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	sent := s.named("enqueue pay")
+	tasktest.RunOne(t, s.queue)
+	if err := other.queue.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	tasktest.RunOne(t, other.queue)
+	if len(sent) != 1 || attributesOf(sent[0])["messaging.falldue.transaction"] != "true" {
+		t.Fatalf("the spans are %v", s.spans.GetSpans())
+	}
+	for i, ran := range []tracetest.SpanStubs{s.named("process pay"), other.named("process pay")} {
+		if len(ran) != 1 || len(ran[0].Links) != 1 || ran[0].Links[0].SpanContext.SpanID() != sent[0].SpanContext.SpanID() {
+			t.Errorf("the spans of process %d are %v", i, ran)
+		}
+	}
+	s.request(func(ctx context.Context) { // a failed call
+		if _, err := signalstest.Kind.Enqueue(ctx, s.queue, "done", falldue.EnqueueOptions{MaxAttempts: -1}); err == nil {
+			t.Error("the call has not failed")
+		}
+	})
+	if sent := s.named("enqueue pay"); len(sent) != 2 || sent[1].Status.Code != codes.Error || len(sent[1].Events) != 1 {
+		t.Errorf("the spans of a failed call are %v", sent)
+	}
+}
+
 func TestRunsMayBeChildren(t *testing.T) {
 	t.Parallel()
 	s := newService(t, testdb.SQLite, otelfalldue.Config{Child: func(r *falldue.Run) bool { return r.Kind == "pay" }})
@@ -292,4 +402,18 @@ func setsOf(data metricdata.Aggregation) (list []attribute.Set) {
 		}
 	}
 	return list
+}
+
+// TestRunsAreCheap does not run in parallel: it counts allocations.
+func TestRunsAreCheap(t *testing.T) { signalstest.CheckAllocations(t, newRecorder(t)) }
+
+func BenchmarkRun(b *testing.B) { signalstest.Benchmark(b, newRecorder(b)) }
+
+func newRecorder(t testing.TB) *signals.Recorder {
+	t.Helper()
+	s, err := otelfalldue.New(otelfalldue.Config{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Recorder()
 }

@@ -131,18 +131,16 @@ func TestTwoQueuesInOneRegistryAreRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkRun(b *testing.B) {
+// TestRunsAreCheap does not run in parallel: it counts allocations.
+func TestRunsAreCheap(t *testing.T) { signalstest.CheckAllocations(t, newRecorder(t)) }
+
+func BenchmarkRun(b *testing.B) { signalstest.Benchmark(b, newRecorder(b)) }
+
+func newRecorder(t testing.TB) *signals.Recorder {
+	t.Helper()
 	m, err := promfalldue.New(nil, promfalldue.Config{})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	event := m.Hooks().Event
-	e := falldue.Event{RunInfo: falldue.RunInfo{Queue: "q", Kind: "k"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Outcome = falldue.OutcomeNone
-		event(e)
-		e.Outcome = falldue.OutcomeDone
-		event(e)
-	}
+	return m.Recorder()
 }

@@ -29,6 +29,7 @@ type dashboard struct {
 	trust        []string
 	noAuth       bool
 	hide         bool
+	metrics      bool
 	title, badge string
 }
 
@@ -41,7 +42,9 @@ func dashCommand() *cobra.Command {
 			"and policies. The page changes nothing unless --allow lists the actions. Ctrl-C ends\n" +
 			"the command.\n\n" +
 			"It listens only on this machine. To listen elsewhere, put it behind a proxy that\n" +
-			"authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" + policyFlagHelp,
+			"authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" +
+			"/health/livez and /health/readyz answer Kubernetes, and with --metrics /metrics answers\n" +
+			"Prometheus. These three are for anyone who reaches --listen.\n\n" + policyFlagHelp,
 		Example: "  falldue dash\n" +
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,
@@ -70,6 +73,7 @@ func dashCommand() *cobra.Command {
 	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of proxies whose --user-header counts, such as 10.0.0.0/8")
 	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who reaches --listen use the page")
 	flags.BoolVar(&d.hide, "hide-payloads", false, "hide payloads, results, metadata and errors")
+	flags.BoolVar(&d.metrics, "metrics", false, "serve metrics of the database for Prometheus at /metrics")
 	flags.StringVar(&d.title, "title", "falldue", "name in the heading")
 	flags.StringVar(&d.badge, "badge", "", "word on a red ground in the heading, such as production")
 	return cmd
@@ -181,11 +185,15 @@ func (d *dashboard) serve(cmd *cobra.Command, q *falldue.Queue, allowed []dash.A
 	if err != nil {
 		return err
 	}
+	handler, err := d.machines(q, d.onlyHosts(h))
+	if err != nil {
+		return err
+	}
 	listener, err := (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", d.listen)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: d.onlyHosts(h), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	may := "read-only"

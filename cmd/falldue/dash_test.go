@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestDash: the command serves pages until it is interrupted, under its own names only, and to those
-// whom a trusted proxy names.
+// TestDash: the command serves pages until it is interrupted, under its own names only, and to users
+// named by a trusted proxy. Prometheus and Kubernetes use the address of a pod as a name.
 func TestDash(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -22,20 +22,24 @@ func TestDash(t *testing.T) {
 			name, header, host string
 			args               []string
 			status             int
-			has                string
+			has, path          string
 		}{
-			{"plain", "", "", nil, http.StatusOK, "charge"},
-			{"another name", "", "evil.example", nil, http.StatusMisdirectedRequest, "--host"},
-			{"a listed name", "", "ops.example", []string{"--host", "ops.example"}, http.StatusOK, "charge"},
-			{"a user", "ada", "", []string{"--user-header", "X-User", "--trust-proxy", "127.0.0.1"}, http.StatusOK, "ada"},
-			{"no user", "", "", []string{"--user-header", "X-User", "--trust-proxy", "127.0.0.1"}, http.StatusForbidden, "Sign in"},
-			{"an unknown proxy", "ada", "", []string{"--user-header", "X-User", "--trust-proxy", "10.0.0.0/8"}, http.StatusForbidden, "Sign in"},
+			{"plain", "", "", nil, http.StatusOK, "charge", ""},
+			{"another name", "", "evil.example", nil, http.StatusMisdirectedRequest, "--host", ""},
+			{"a listed name", "", "ops.example", []string{"--host", "ops.example"}, http.StatusOK, "charge", ""},
+			{"a user", "ada", "", []string{"--user-header", "X-User", "--trust-proxy", "127.0.0.1"}, http.StatusOK, "ada", ""},
+			{"no user", "", "", []string{"--user-header", "X-User", "--trust-proxy", "127.0.0.1"}, http.StatusForbidden, "Sign in", ""},
+			{"an unknown proxy", "ada", "", []string{"--user-header", "X-User", "--trust-proxy", "10.0.0.0/8"}, http.StatusForbidden, "Sign in", ""},
+			{"Prometheus", "", "10.0.0.7", []string{"--metrics"}, http.StatusOK, `falldue_tasks{kind="charge",queue="default",state="open"} 1`, "metrics"},
+			{"Prometheus without --metrics", "", "", nil, http.StatusNotFound, "", "metrics"},
+			{"readiness", "", "10.0.0.7", nil, http.StatusOK, `"ok":true`, "health/readyz"},
+			{"liveness", "", "10.0.0.7", nil, http.StatusOK, `"ok":true`, "health/livez"},
 		} {
 			ctx, stop := context.WithCancel(t.Context())
 			printed, ended := s.begin(ctx, append([]string{"dash", "--listen", "127.0.0.1:0"}, c.args...)...)
 			line := <-printed
 			address, _, _ := strings.Cut(line, " ")
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+c.path, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}

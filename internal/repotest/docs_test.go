@@ -206,7 +206,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
 	requireCompiled(t, "docs/operating.md", 6, "example_new_test.go", "example_kind_test.go", "example_pause_test.go", "ops/example_bulk_test.go")
 	requireCompiled(t, "docs/dashboard.md", 2, "dash/example_test.go")
-	requireCompiled(t, "docs/observability.md", 6, "promfalldue/example_test.go", "otelfalldue/example_test.go", "signals/example_test.go")
+	requireCompiled(t, "docs/observability.md", 7, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "signals/example_test.go")
 	requireCompiled(t, "docs/policies.md", 2, "ops/example_policy_test.go")
 	requireCompiled(t, "docs/poolers.md", 1, "example_new_test.go", "pgxqueue/example_test.go")
 }
