@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod", "otelfalldue/go.mod", "promfalldue/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/telemetry/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod", "otelfalldue/go.mod", "promfalldue/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}
@@ -63,7 +63,7 @@ func TestLibraryRequiresNoModulesOfOthers(t *testing.T) {
 		"github.com/hibiken/asynq": "examples/moving/go.mod", "github.com/alicebob/miniredis/v2": "examples/moving/go.mod",
 		"github.com/redis/go-redis/v9": "examples/moving/go.mod", "github.com/riverqueue/river": "examples/moving/go.mod",
 		"github.com/testcontainers/testcontainers-go": "internal/testdb/serve/go.mod", "github.com/moby/moby": "internal/testdb/serve/go.mod",
-		"go.opentelemetry.io/otel": "otelfalldue/go.mod", "github.com/prometheus/client_golang": "promfalldue/go.mod",
+		"go.opentelemetry.io/otel": "otelfalldue/go.mod", "go.opentelemetry.io/otel/exporters/": "examples/telemetry/go.mod", "github.com/prometheus/client_golang": "promfalldue/go.mod",
 		"github.com/docker/": "internal/testdb/serve/go.mod", "github.com/containerd/": "internal/testdb/serve/go.mod",
 	} {
 		if strings.Contains(library, path) {
