@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -352,7 +351,7 @@ func TestMetricsAreThoseOfTheTable(t *testing.T) {
 	for _, m := range all.ScopeMetrics[0].Metrics {
 		got[m.Name] = m
 	}
-	unseen := map[string]bool{"falldue.troubles": true, "falldue.overtime": true, "falldue.lanes": true, "falldue.override_age": true, "falldue.schedule_late": true, "falldue.workers": true, "falldue.handlers.running": true, "falldue.handlers.limit": true}
+	unseen := map[string]bool{"falldue.troubles": true, "falldue.overtime": true, "falldue.lanes": true, "falldue.limit_wait": true, "falldue.override_age": true, "falldue.schedule_late": true, "falldue.workers": true, "falldue.handlers.running": true, "falldue.handlers.limit": true}
 	for _, m := range signals.Metrics() {
 		found, ok := got[m.OTel]
 		delete(got, m.OTel)

@@ -104,6 +104,7 @@ func (s *Signals) runSpan(next falldue.HandlerFunc) falldue.HandlerFunc {
 			attribute.String("messaging.falldue.kind", run.Kind), attribute.Int("messaging.falldue.attempt", run.Attempt), attribute.Int("messaging.falldue.max_attempts", run.MaxAttempts),
 			attribute.Int("messaging.falldue.priority", run.Priority), attribute.Int64("messaging.falldue.fence", run.Fence),
 			attribute.Float64("messaging.falldue.lag_seconds", max(run.StartedAt.Sub(run.DueAt), 0).Seconds()),
+			attribute.Float64("messaging.falldue.limit_wait_seconds", max(run.ReadyAt.Sub(run.DueAt), 0).Seconds()),
 		}
 		if s.cfg.Keys {
 			list = addText(list, "messaging.falldue.key", run.Key)

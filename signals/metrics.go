@@ -49,8 +49,10 @@ var (
 var (
 	handlerSeconds = &Metric{Name: "falldue_handler_seconds", OTel: "messaging.process.duration", Type: Histogram, Unit: "s", Buckets: longBuckets, Operation: "process",
 		Help: "How long handlers ran, by the outcome that they asked for.", Labels: []string{"queue", "kind", "outcome", "error_type"}}
-	lagSeconds = &Metric{Name: "falldue_lag_seconds", OTel: "falldue.lag", Type: Histogram, Unit: "s", Buckets: longBuckets,
-		Help: "How long tasks had been due when their handlers began.", Labels: []string{"queue", "kind"}}
+	workerWait = &Metric{Name: "falldue_worker_wait_seconds", OTel: "falldue.worker_wait", Type: Histogram, Unit: "s", Buckets: longBuckets,
+		Help: "How long tasks had waited for a worker when their handlers began, without the time for which limits and sequences delayed them.", Labels: []string{"queue", "kind"}}
+	limitWait = &Metric{Name: "falldue_limit_wait_seconds", OTel: "falldue.limit_wait", Type: Histogram, Unit: "s", Buckets: longBuckets,
+		Help: "How long limits and sequences had delayed tasks when their handlers began. Runs without such a delay do not count.", Labels: []string{"queue", "kind"}}
 	runsTotal = &Metric{Name: "falldue_runs_total", OTel: "falldue.runs", Type: Counter, Unit: "{run}",
 		Help: "Runs that ended, by the outcome that was written.", Labels: []string{"queue", "kind", "outcome"}}
 	startedTotal = &Metric{Name: "falldue_started_total", OTel: "messaging.client.consumed.messages", Type: Counter, Unit: "{message}", Operation: "process",
@@ -108,7 +110,7 @@ var (
 // Metrics lists all metrics: first the process's, and then the database's.
 func Metrics() []*Metric {
 	return []*Metric{
-		handlerSeconds, lagSeconds, runsTotal, startedTotal, enqueuedTotal, statementSeconds, claimTasks, claimsRecovered,
+		handlerSeconds, workerWait, limitWait, runsTotal, startedTotal, enqueuedTotal, statementSeconds, claimTasks, claimsRecovered,
 		claimsLost, lanes, troublesTotal, overtimeTotal,
 		tasks, oldestDue, dueTasks, unhandled, limited, paused, overrideAge, workersGauge, handlersRunning, handlersLimit,
 		scheduleLate, sampleAge, sampleSeconds, sampleErrors,

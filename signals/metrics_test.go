@@ -13,7 +13,8 @@ import (
 // golden lists all metrics. A new label may make many series: the line says what bounds it.
 const golden = `
 falldue_handler_seconds          messaging.process.duration          histogram s         queue kind outcome error_type
-falldue_lag_seconds              falldue.lag                         histogram s         queue kind
+falldue_worker_wait_seconds      falldue.worker_wait                 histogram s         queue kind
+falldue_limit_wait_seconds       falldue.limit_wait                  histogram s         queue kind
 falldue_runs_total               falldue.runs                        counter   {run}     queue kind outcome
 falldue_started_total            messaging.client.consumed.messages  counter   {message} queue kind
 falldue_enqueued_total           messaging.client.sent.messages      counter   {message} queue kind existed error_type

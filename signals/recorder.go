@@ -176,7 +176,10 @@ func (r *Recorder) Hooks() falldue.Hooks {
 func (r *Recorder) Run() falldue.Middleware {
 	return func(next falldue.HandlerFunc) falldue.HandlerFunc {
 		return func(ctx context.Context, run *falldue.Run) error {
-			r.record(ctx, lagSeconds, max(run.StartedAt.Sub(run.DueAt), 0).Seconds(), run.Queue, run.Kind)
+			r.record(ctx, workerWait, max(run.StartedAt.Sub(run.ReadyAt), 0).Seconds(), run.Queue, run.Kind)
+			if limits := run.ReadyAt.Sub(run.DueAt); limits > 0 {
+				r.record(ctx, limitWait, limits.Seconds(), run.Queue, run.Kind)
+			}
 			start := time.Now()
 			err := next(ctx, run)
 			r.record(ctx, handlerSeconds, time.Since(start).Seconds(), run.Queue, run.Kind, string(run.Outcome(err)), ErrorType(err))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/signalstest"
@@ -113,8 +114,8 @@ func TestRecorderCountsEveryOutcome(t *testing.T) {
 				t.Errorf("%s is %v, want %v", metric, got, want)
 			}
 		}
-		if got := m.timesOf("falldue_lag_seconds"); got["default,pay"] != n || len(got) != 1 {
-			t.Errorf("lags are %v, want %d", got, n)
+		if got := m.timesOf("falldue_worker_wait_seconds"); got["default,pay"] != n || len(got) != 1 {
+			t.Errorf("waits for a worker are %v, want %d", got, n)
 		}
 		for _, operation := range []string{"enqueue,default,", "claim,default,", "settle,,"} {
 			if m.timesOf("falldue_statement_seconds")[operation] == 0 {
@@ -122,6 +123,26 @@ func TestRecorderCountsEveryOutcome(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWaitsForLimitsAndWorkersAreTwoMetrics: a task is due at 0 seconds, a limit admits it at 40, and it begins at 45.
+func TestWaitsForLimitsAndWorkersAreTwoMetrics(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	handler := signals.NewRecorder(m, signals.RecorderConfig{}).Run()(func(context.Context, *falldue.Run) error { return nil })
+	due := time.Now()
+	for kind, ready := range map[string]time.Duration{"limited": 40 * time.Second, "free": 0, "early": 50 * time.Second} {
+		run := &falldue.Run{RunInfo: falldue.RunInfo{Queue: "q", Kind: kind, DueAt: due, ReadyAt: due.Add(ready), StartedAt: due.Add(45 * time.Second)}}
+		if err := handler(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := m.of("falldue_limit_wait_seconds"), map[string]float64{"q,limited": 40, "q,early": 50}; !maps.Equal(got, want) {
+		t.Errorf("waits for limits are %v, want %v", got, want)
+	}
+	if got, want := m.of("falldue_worker_wait_seconds"), map[string]float64{"q,limited": 5, "q,free": 45, "q,early": 0}; !maps.Equal(got, want) {
+		t.Errorf("waits for workers are %v, want %v", got, want)
+	}
 }
 
 // TestLabelsAreBounded: any number of kinds, queues and types of errors makes a bounded number of series.

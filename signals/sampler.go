@@ -14,8 +14,8 @@ import (
 
 // SamplerConfig has the settings of a Sampler. The zero value is ready for use.
 type SamplerConfig struct {
-	// Every is how old a sample may be before it is computed again. Defaults to 15 seconds. It grows
-	// to 20 times as long as a sample takes.
+	// Every is how old a sample may be before it is computed again: 1 second or more. Defaults to 15
+	// seconds. It grows to 20 times as long as a sample takes.
 	Every time.Duration
 	// Timeout is the longest time for a sample. Defaults to 5 seconds.
 	Timeout time.Duration
@@ -57,6 +57,7 @@ func NewSampler(q *falldue.Queue, cfg SamplerConfig) *Sampler {
 	if cfg.Every <= 0 {
 		cfg.Every = defaultEvery
 	}
+	cfg.Every = max(cfg.Every, lookEvery)
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}

@@ -35,8 +35,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// sampler has samples that are never old.
-var sampler = signals.SamplerConfig{Every: time.Millisecond, Timeout: time.Minute}
+// sampler has samples that are as new as possible.
+var sampler = signals.SamplerConfig{Every: time.Second, Timeout: time.Minute}
 
 // exporters make a queue whose metrics are in a registry, by the dashboard for them.
 var exporters = map[string]func(*testing.T, *prometheus.Registry, *sqlx.DB, falldue.Hooks) *falldue.Queue{
@@ -139,13 +139,11 @@ func scrape(t *testing.T, engine, program, dashboard string, export func(*testin
 		`max(falldue_workers{queue="default"}) == 3`,
 		`max(falldue_sample_age_seconds) < 60`,
 	} {
-		if answer := p.ask(t, names.Replace(expr)); len(answer) == 0 {
-			t.Errorf("%s is not true", names.Replace(expr))
-		}
+		p.until(t, names.Replace(expr))
 	}
 	for _, expr := range dashboardExpressions(t, dashboard) {
-		if answer := p.ask(t, expr); len(answer) == 0 && !silent.MatchString(expr) {
-			t.Errorf("no series answers %s", expr)
+		if p.ask(t, expr); !silent.MatchString(expr) {
+			p.until(t, expr)
 		}
 	}
 	if dashboard == "falldue.json" {
@@ -156,7 +154,7 @@ func scrape(t *testing.T, engine, program, dashboard string, export func(*testin
 }
 
 // silent matches expressions about failures that the test does not cause.
-var silent = regexp.MustCompile(`falldue_troubles_total|falldue_overtime_total|(error_type|existed)!=""|claims_lost`)
+var silent = regexp.MustCompile(`falldue_troubles_total|falldue_overtime_total|falldue_limit_wait|(error_type|existed)!=""|claims_lost`)
 
 // prepare makes a pause, an override and a schedule.
 func prepare(t *testing.T, q *falldue.Queue) {
@@ -226,6 +224,16 @@ func (p *scraped) wait(t *testing.T) {
 			case <-time.After(testdb.Patience):
 				t.Fatalf("Prometheus does not scrape http://%s", p.targets[i])
 			}
+		}
+	}
+}
+
+// until returns when an expression has an answer, and asks again after each scrape.
+func (p *scraped) until(t *testing.T, expr string) {
+	t.Helper()
+	for deadline := time.Now().Add(testdb.Patience); len(p.ask(t, expr)) == 0; p.wait(t) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no series answers %s", expr)
 		}
 	}
 }

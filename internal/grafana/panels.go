@@ -76,13 +76,18 @@ var panels = []panel{
 		queries: []query{{expr: `max by (@queue, @kind) (falldue_oldest_due_seconds{` + chosen + `})`, legend: "{{@queue}} {{@kind}}"}},
 	},
 	{
-		title: "Time from due to start", kind: "timeseries", unit: "s", wide: 12,
-		means: "How late runs began. The dots are single runs, with a link to their traces.", advice: "The lag has no value while nothing starts. If it grows, compare with busy handlers: the queue needs more of them, or its limits are too low.",
+		title: "Wait for a worker", kind: "timeseries", unit: "s", wide: 12,
+		means: "How late runs began, without the time for which limits and sequences delayed them. The dots are single runs, with a link to their traces.", advice: "The graph has no value while nothing starts. If the wait grows, compare with busy handlers: the queue needs more of them.",
 		queries: []query{
-			{expr: `histogram_quantile(0.5, sum by (@le) (rate(falldue_lag_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p50"},
-			{expr: `histogram_quantile(0.95, sum by (@le) (rate(falldue_lag_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p95"},
-			{expr: `histogram_quantile(0.99, sum by (@le) (rate(falldue_lag_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p99", exemplars: true},
+			{expr: `histogram_quantile(0.5, sum by (@le) (rate(falldue_worker_wait_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p50"},
+			{expr: `histogram_quantile(0.95, sum by (@le) (rate(falldue_worker_wait_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p95"},
+			{expr: `histogram_quantile(0.99, sum by (@le) (rate(falldue_worker_wait_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p99", exemplars: true},
 		},
+	},
+	{
+		title: "Wait for limits", kind: "timeseries", unit: "s", wide: 12,
+		means: "How long concurrency limits, rate limits and sequences delayed runs that have begun.", advice: "A long wait is what a limit is for. If the wait is too long, raise the limit, or enqueue less. `falldue why` with the id of a task names the limit.",
+		queries: []query{{expr: `histogram_quantile(0.95, sum by (@le, @kind) (rate(falldue_limit_wait_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p95 {{@kind}}"}},
 	},
 	{
 		title: "Runs by outcome", kind: "timeseries", unit: "ops", wide: 12,

@@ -15,7 +15,7 @@ const maxAllocations = 5
 // run returns a function that measures one run: its begin, its handler and its end.
 func run(r *signals.Recorder) func() {
 	event := r.Hooks().Event
-	info := falldue.RunInfo{ID: 1, Queue: "default", Kind: "pay", Attempt: 1, MaxAttempts: 5, DueAt: time.Now(), StartedAt: time.Now()}
+	info := falldue.RunInfo{ID: 1, Queue: "default", Kind: "pay", Attempt: 1, MaxAttempts: 5, DueAt: time.Now(), ReadyAt: time.Now(), StartedAt: time.Now()}
 	handler := r.Run()(func(context.Context, *falldue.Run) error { return nil })
 	begun, ended := falldue.Event{RunInfo: info}, falldue.Event{RunInfo: info, Outcome: falldue.OutcomeDone}
 	one := &falldue.Run{RunInfo: info}
