@@ -138,6 +138,9 @@ func Of(e *store.Settlement, f *Failure) Outcome {
 // ByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
 // its handler succeeds, or fails with f. Its policy sets no limit; a most of 0 is none either.
 func ByHand(attempt, most int, f *Failure) Outcome {
+	if f == nil {
+		return Done
+	}
 	c := &store.Claim{}
 	c.Attempts, c.MaxAttempts = attempt, most
 	e := ClaimResult{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.Conclude(f, 0)
