@@ -110,7 +110,6 @@ func (s *Sampler) refresh(ctx context.Context) {
 	defer s.mu.Unlock()
 	now := s.now()
 	if s.blind = err != nil; s.blind {
-		println("DEBUG", err.Error())
 		s.failed++
 		s.next = now.Add(max(s.cfg.Every, sampleShare*now.Sub(start)))
 		return

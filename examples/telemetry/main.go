@@ -35,16 +35,17 @@ var greet = falldue.NewKind[string]("greet", falldue.KindConfig{})
 
 // run runs the service until ctx ends, and sends then the last of its traces and metrics.
 func run(ctx context.Context, file string) (err error) {
-	shutdown, err := export(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, shutdown(context.WithoutCancel(ctx))) }()
 	db, err := sqlx.Open("sqlite", file)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	shutdown, err := export(ctx)
+	if err != nil {
+		return err
+	}
+	// The last metrics need the database: shutdown comes before Close.
+	defer func() { err = errors.Join(err, shutdown(context.WithoutCancel(ctx))) }()
 	q, err := newQueue(db)
 	if err != nil {
 		return err
