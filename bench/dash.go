@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// dashKeys is how many task keys the tasks have in the measure dashboard_ms.
+	// dashKeys is how many task keys the tasks have in the measure dashboard_ms. Each has a lane.
 	dashKeys = 100_000
 	// dashViewers is how many viewers look at the page, each dashViews times.
 	dashViewers, dashViews = 100, 10
@@ -29,7 +29,7 @@ func dashboard(ctx context.Context, c *config, db database, s subject) (values, 
 		return nil, errors.ErrUnsupported
 	}
 	insert := insertSeries(ctx, f.pools[0], f.engine, c.backlog, fmt.Sprintf(`insert into falldue_tasks (queue, kind, task_key, attempts, fence, updated_at, created_at, first_attempted_at, attempted_at, last_error, payload)
-		select 'default', 'waiting.' || (i %%%% %[1]d), 'key:' || (i %%%% %[4]d), 1 + i %%%% %[2]d, 1 + i %%%% %[2]d, %%[4]s, %%[4]s, %%[4]s, %%[4]s, '503 Service Unavailable', '%[3]s'`, profileKinds, profileLevels, encoded, dashKeys))
+		select 'default', 'waiting.' || (i %%%% %[4]d %%%% %[1]d), 'key:' || (i %%%% %[4]d), 1 + i %%%% %[4]d %%%% %[2]d, 1 + i %%%% %[4]d %%%% %[2]d, %%[4]s, %%[4]s, %%[4]s, %%[4]s, '503 Service Unavailable', '%[3]s'`, profileKinds, profileLevels, encoded, dashKeys))
 	if err := errors.Join(insert, db.analyze(ctx)); err != nil {
 		return nil, err
 	}
