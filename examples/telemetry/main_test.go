@@ -32,6 +32,7 @@ type backend struct {
 	spans   []string // by name
 	delta   bool     // counters have the temporality delta
 	metrics []string
+	failed  float64 // readings of the state
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,6 +82,11 @@ func (b *backend) addMetrics(text []byte) {
 		for _, scope := range resource.GetScopeMetrics() {
 			for _, m := range scope.GetMetrics() {
 				b.metrics = append(b.metrics, m.GetName())
+				for _, p := range m.GetSum().GetDataPoints() {
+					if m.GetName() == "falldue.sample.errors" {
+						b.failed += p.GetAsDouble()
+					}
+				}
 				if m.GetName() == "falldue.runs" {
 					b.delta = m.GetSum().GetAggregationTemporality() == metrics.AggregationTemporality_AGGREGATION_TEMPORALITY_DELTA
 				}
@@ -149,10 +155,13 @@ func TestSettingsOfThePage(t *testing.T) {
 					t.Errorf("the spans are %v, without %s", b.spans, name)
 				}
 			}
-			for _, name := range []string{"falldue.runs", "messaging.process.duration", "falldue.oldest_due"} {
+			for _, name := range []string{"falldue.runs", "messaging.process.duration", "falldue.sample.age"} {
 				if !slices.Contains(b.metrics, name) {
 					t.Errorf("the metrics are %v, without %s", b.metrics, name)
 				}
+			}
+			if b.failed != 0 {
+				t.Errorf("the state could not be read %v times", b.failed)
 			}
 			if b.delta != c.delta {
 				t.Errorf("counters have the temporality delta: %v", b.delta)
