@@ -43,6 +43,45 @@ func ExampleSnooze() {
 	// attempt 1: payment 7 is authorized
 }
 
+// A handler polls an order until it has arrived. The store's failure costs an attempt, and the next answer
+// forgets the failure: an order on its way for weeks never runs out of attempts.
+func ExampleAgain() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	track := falldue.NewKind[string]("order.track", falldue.KindConfig{
+		Policy: backoff.Constant(5 * time.Millisecond).WithMaxAttempts(3),
+	})
+	if _, err := track.Enqueue(ctx, q, "order 7"); err != nil {
+		log.Panic(err)
+	}
+
+	answers := []string{"packed", "", "on its way", "arrived"} // of the store; "" is a failure
+	falldue.Handle(q, track, func(_ context.Context, t falldue.Task[string]) error {
+		answer := answers[0]
+		answers = answers[1:]
+		fmt.Printf("attempt %d: %q\n", t.Attempt, answer)
+		switch answer {
+		case "":
+			return errors.New("the store is down")
+		case "arrived":
+			stop() // so that this example ends
+			return nil
+		}
+		return falldue.Again(5 * time.Millisecond)
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// attempt 1: "packed"
+	// attempt 1: ""
+	// attempt 2: "on its way"
+	// attempt 1: "arrived"
+}
+
 // An overloaded server says when to try again. RetryAfter waits for that long
 // instead of the policy's delay, which here is an hour. The attempt counts.
 func ExampleRetryAfter() {

@@ -144,6 +144,8 @@ const (
 	OutcomeRetriedAfter = Outcome(outcome.RetriedAfter)
 	// OutcomeSnoozed means that the handler asked for a [Snooze].
 	OutcomeSnoozed = Outcome(outcome.Snoozed)
+	// OutcomeRepeated means that the handler succeeded and asked to run [Again].
+	OutcomeRepeated = Outcome(outcome.Repeated)
 	// OutcomeDiscarded means that the task is dead because the handler asked for that with
 	// [Discard].
 	OutcomeDiscarded = Outcome(outcome.Discarded)

@@ -61,6 +61,7 @@ var outcomes = map[string][]ending{
 	"panics":       {{1, falldue.OutcomeRetried}, {2, falldue.OutcomeDone}},
 	"discards":     {{1, falldue.OutcomeDiscarded}},
 	"snoozes":      {{1, falldue.OutcomeSnoozed}, {1, falldue.OutcomeDone}},
+	"repeats":      {{1, falldue.OutcomeRepeated}, {1, falldue.OutcomeDone}},
 	"later":        {{1, falldue.OutcomeRetriedAfter}, {2, falldue.OutcomeDone}},
 	"settles":      {{1, falldue.OutcomeDone}},
 	"is cancelled": {{1, falldue.OutcomeCancelled}},
@@ -78,6 +79,8 @@ func handleOutcomes(q *falldue.Queue, f *fixture, started chan<- int64) {
 			panic("no luck")
 		case task.Args == "snoozes" && !again:
 			return falldue.Snooze(0)
+		case task.Args == "repeats" && !again:
+			return falldue.Again(0)
 		case task.Args == "later" && !again:
 			return falldue.RetryAfter(0, errFlaky)
 		case task.Args == "settles":

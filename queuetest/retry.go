@@ -267,6 +267,44 @@ var retryCases = []conformanceCase{
 			t.Errorf("done with %d attempts and %d claims, want 2 and 5", info.Attempts, info.Fence)
 		}
 	}},
+	{"Again runs a task that has succeeded once more after its wait, and forgets its failures", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("repeating", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2")})
+		ran := make(chan falldue.TaskInfo, 10)
+		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[noteArgs]) error {
+			info, err := q.Task(ctx, task.ID)
+			if err != nil {
+				return falldue.Discard(err)
+			}
+			ran <- info
+			switch task.Fence {
+			case 1, 3:
+				return errFlaky
+			case 2, 4:
+				return falldue.Again(10 * time.Millisecond)
+			}
+			return nil
+		})
+		id := enqueue(t, q, k, noteArgs{})
+		startWorker(t, q)
+		var starts []time.Time
+		for i, want := range []int{1, 2, 1, 2, 1} {
+			m := receive(t, ran, "an attempt")
+			if m.Attempts != want || m.Fence != int64(i+1) {
+				t.Errorf("run %d is attempt %d, claim %d; want attempt %d", i+1, m.Attempts, m.Fence, want)
+			}
+			starts = append(starts, m.FirstAttemptedAt)
+		}
+		if !starts[1].Equal(starts[0]) || !starts[2].After(starts[0]) {
+			t.Errorf("first attempts at %v; want a new one after Again, from which the policy's elapsed time counts", starts)
+		}
+		if info := waitForState(t, q, id, falldue.StateDone); info.Attempts != 1 || info.Fence != 5 {
+			t.Errorf("done with %d attempts and %d claims, want 1 and 5", info.Attempts, info.Fence)
+		}
+		if list, err := q.Attempts(t.Context(), id); err != nil || len(list) != 2 {
+			t.Errorf("the records are %+v, error %v; want both failures", list, err)
+		}
+	}},
 	{"RetryAfter replaces the delay of the policy and uses up an attempt", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("retry.after", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h; attempts 3")})

@@ -62,7 +62,7 @@ func TestEachRunHasALine(t *testing.T) {
 				}
 			}
 		}
-		want := map[string]int{"done": 2, "retried": 2, "dead": 1, "discarded": 1, "snoozed": 1, "retried_after": 1, "cancelled": 1, "stack": 1}
+		want := map[string]int{"done": 2, "retried": 2, "dead": 1, "discarded": 1, "snoozed": 1, "repeated": 1, "retried_after": 1, "cancelled": 1, "stack": 1}
 		for name, n := range want {
 			if got[name] != n {
 				t.Errorf("lines are %v, want %v", got, want)

@@ -97,6 +97,7 @@ func TestRecorderCountsEveryOutcome(t *testing.T) {
 			"default,pay,dead,*signalstest.BankError":          1,
 			"default,pay,discarded,*signalstest.BankError":     1,
 			"default,pay,snoozed," + "_OTHER":                  1,
+			"default,pay,repeated," + "_OTHER":                 1,
 			"default,pay,retried_after,*signalstest.BankError": 1,
 			"default,pay,cancelled,lease_lost":                 1,
 		}

@@ -150,8 +150,8 @@ func (c calls) Progress(fraction float64, message string) {
 func (c calls) KeepsDone() bool { return c.r.keepsDone }
 
 // Asked returns the outcome that a handler asks for with the error that it returns:
-// [falldue.OutcomeDone], OutcomeRetried, OutcomeRetriedAfter, OutcomeSnoozed or OutcomeDiscarded.
-// For OutcomeSnoozed and OutcomeRetriedAfter it also returns how long the task will wait. A worker
+// [falldue.OutcomeDone], OutcomeRetried, OutcomeRetriedAfter, OutcomeSnoozed, OutcomeRepeated or OutcomeDiscarded.
+// For OutcomeSnoozed, OutcomeRepeated and OutcomeRetriedAfter it also returns how long the task will wait. A worker
 // makes a task dead instead of retrying it if its policy allows no further attempt.
 func Asked(err error) (falldue.Outcome, time.Duration) {
 	if err == nil {

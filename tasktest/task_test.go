@@ -159,6 +159,7 @@ func TestAsked(t *testing.T) {
 		{errDown, falldue.OutcomeRetried, 0},
 		{falldue.Discard(errDown), falldue.OutcomeDiscarded, 0},
 		{fmt.Errorf("send: %w", falldue.Snooze(time.Minute)), falldue.OutcomeSnoozed, time.Minute},
+		{falldue.Again(time.Minute), falldue.OutcomeRepeated, time.Minute},
 		{falldue.RetryAfter(time.Hour, errDown), falldue.OutcomeRetriedAfter, time.Hour},
 	} {
 		if got, wait := tasktest.Asked(c.err); got != c.want || wait != c.wait {

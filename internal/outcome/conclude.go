@@ -77,6 +77,9 @@ func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 	case f.Act == ActSnooze:
 		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.Wait.Microseconds()
 		return e
+	case f.Act == ActRepeat: // as a new task, but for its records and its fence
+		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -x.Claim.Attempts, f.Wait.Microseconds()
+		return e
 	case f.Is(ErrStopping) && (f.Act == ActNone || f.Act == ActDiscard && f.Cancellation):
 		// The task is not to blame: it is due again immediately. An outcome that the
 		// handler asked for still applies, such as the wait of a RetryAfter, but not a
@@ -127,6 +130,8 @@ func Of(e *store.Settlement, f *Failure) Outcome {
 		return Released
 	case f.Act == ActSnooze:
 		return Snoozed
+	case f.Act == ActRepeat:
+		return Repeated
 	case !e.Error.Valid:
 		return Released
 	case f.Act == ActRetryAfter:

@@ -26,6 +26,7 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	}{
 		"an error":                    {&Failure{Causes: stopped}, statements.StateSnoozed, -1, 0},
 		"Snooze":                      {&Failure{Causes: stopped, Act: ActSnooze, Wait: time.Hour}, statements.StateSnoozed, -1, time.Hour},
+		"Again":                       {&Failure{Causes: stopped, Act: ActRepeat, Wait: time.Hour}, statements.StateSnoozed, -1, time.Hour},
 		"RetryAfter":                  {&Failure{Causes: stopped, Act: ActRetryAfter, Wait: time.Hour}, statements.StateSnoozed, 0, time.Hour},
 		"Discard":                     {&Failure{Causes: stopped, Act: ActDiscard}, statements.StateDead, 0, 0},
 		"Discard of the cancellation": {&Failure{Causes: stopped, Act: ActDiscard, Cancellation: true}, statements.StateSnoozed, -1, 0},

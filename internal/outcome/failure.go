@@ -36,6 +36,7 @@ const (
 	ActDiscard
 	ActSnooze
 	ActRetryAfter
+	ActRepeat
 )
 
 // RequestError is an error that a handler returns to ask for an outcome other than a retry under
@@ -50,6 +51,8 @@ func (e *RequestError) Error() string {
 	switch {
 	case e.Act == ActSnooze:
 		return fmt.Sprintf("snoozed for %v", e.Wait)
+	case e.Act == ActRepeat:
+		return fmt.Sprintf("succeeded, and runs again after %v", e.Wait)
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Act == ActDiscard:
@@ -70,7 +73,7 @@ func ActOf(err error) (Act, time.Duration) {
 
 // Outcome returns the outcome that a handler asked for, as long as the policy allows an attempt.
 func (a Act) Outcome() Outcome {
-	return [...]Outcome{ActNone: Retried, ActDiscard: Discarded, ActSnooze: Snoozed, ActRetryAfter: RetriedAfter}[a]
+	return [...]Outcome{ActNone: Retried, ActDiscard: Discarded, ActSnooze: Snoozed, ActRetryAfter: RetriedAfter, ActRepeat: Repeated}[a]
 }
 
 // These are causes of the end of a handler's context. The public package documents them.

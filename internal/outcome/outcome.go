@@ -13,6 +13,7 @@ const (
 	Retried      Outcome = Outcome(statements.OutcomeRetried)
 	RetriedAfter Outcome = "retried_after"
 	Snoozed      Outcome = "snoozed"
+	Repeated     Outcome = "repeated"
 	Discarded    Outcome = "discarded"
 	Dead         Outcome = Outcome(statements.OutcomeDead)
 	Cancelled    Outcome = "cancelled"

@@ -51,6 +51,7 @@ func TestReadingKeepsWhatAHandlerAskedFor(t *testing.T) {
 		"a wrapped error":          {fmt.Errorf("outer: %w", cause), "outer: cause", ActNone, 0},
 		"Discard":                  {discard(cause), "cause", ActDiscard, 0},
 		"a wrapped Discard":        {fmt.Errorf("outer: %w", discard(nil)), "outer: discarded", ActDiscard, 0},
+		"Again":                    {&RequestError{Act: ActRepeat, Wait: time.Hour}, "succeeded, and runs again after 1h0m0s", ActRepeat, time.Hour},
 		"Snooze":                   {snooze(time.Hour), "snoozed for 1h0m0s", ActSnooze, time.Hour},
 		"a joined RetryAfter":      {errors.Join(cause, retryAfter(time.Second, nil)), "cause\nretry after 1s", ActRetryAfter, time.Second},
 		"an error of another type": {&nilReader{"read"}, "read", ActNone, 0},

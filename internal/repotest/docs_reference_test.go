@@ -106,7 +106,7 @@ func TestStatesPageHasEachValue(t *testing.T) {
 			string(falldue.PhasePaused), string(falldue.PhaseLimited), string(falldue.PhaseUnknownPolicy), string(falldue.PhaseDone), string(falldue.PhaseDead), string(falldue.PhaseCancelled),
 		}},
 		"Outcome": {outcomes, []string{
-			string(falldue.OutcomeDone), string(falldue.OutcomeRetried), string(falldue.OutcomeRetriedAfter), string(falldue.OutcomeSnoozed), string(falldue.OutcomeDiscarded),
+			string(falldue.OutcomeDone), string(falldue.OutcomeRetried), string(falldue.OutcomeRetriedAfter), string(falldue.OutcomeSnoozed), string(falldue.OutcomeRepeated), string(falldue.OutcomeDiscarded),
 			string(falldue.OutcomeDead), string(falldue.OutcomeCancelled), string(falldue.OutcomeLost), string(falldue.OutcomeReleased),
 		}},
 	} {

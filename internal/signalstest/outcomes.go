@@ -32,6 +32,7 @@ var Outcomes = map[string]struct{ Predicted, Written falldue.Outcome }{
 	"dead":          {falldue.OutcomeDead, falldue.OutcomeDead},
 	"discarded":     {falldue.OutcomeDiscarded, falldue.OutcomeDiscarded},
 	"snoozed":       {falldue.OutcomeSnoozed, falldue.OutcomeSnoozed},
+	"repeated":      {falldue.OutcomeRepeated, falldue.OutcomeRepeated},
 	"retried_after": {falldue.OutcomeRetriedAfter, falldue.OutcomeRetriedAfter},
 	"cancelled":     {falldue.OutcomeCancelled, falldue.OutcomeCancelled},
 	"lost":          {falldue.OutcomeDone, falldue.OutcomeLost},
@@ -59,6 +60,8 @@ func Queue(t testing.TB, engine string, cfg falldue.Config) (*falldue.Queue, *sq
 			return falldue.Discard(failure)
 		case "snoozed":
 			return falldue.Snooze(time.Hour)
+		case "repeated":
+			return falldue.Again(time.Hour)
 		case "retried_after":
 			return falldue.RetryAfter(time.Hour, failure)
 		case "cancelled":

@@ -75,7 +75,7 @@ func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
 		sums.Failed++
 	case outcome.Dead, outcome.Discarded:
 		sums.Dead++
-	case outcome.Snoozed:
+	case outcome.Snoozed, outcome.Repeated:
 		sums.Snoozed++
 	case outcome.Cancelled:
 		sums.Cancelled++
