@@ -24,11 +24,9 @@ const (
 	StateSnoozed State = statements.StateSnoozed
 	// StateDone tasks succeeded. They are kept for their DoneRetention.
 	StateDone State = statements.StateDone
-	// StateDead tasks failed and have no attempt left. They are kept for
-	// their DeadRetention and can be retried.
+	// StateDead tasks failed and have no attempt left. They are kept for their DeadRetention and can be retried.
 	StateDead State = statements.StateDead
-	// StateCancelled tasks were cancelled. They are kept for their CancelledRetention and can
-	// be retried.
+	// StateCancelled tasks were cancelled. They are kept for their CancelledRetention and can be retried.
 	StateCancelled State = statements.StateCancelled
 )
 
@@ -53,10 +51,9 @@ type TaskInfo struct {
 	// Fence goes up with each claim of the task. A cancel raises it, too, and so do
 	// [ConflictReplace] and the retry of a done task.
 	Fence int64
-	// UpdatedAt is the time from which the task's wait counts: for a new task the
-	// time for which it was enqueued, after a failure the time of the failure plus
-	// the jitter, for a running task the end of its lease, for a snoozed one the end
-	// of the snooze. For a finished task it is when the task finished.
+	// UpdatedAt is the time from which the task's wait counts: for a new task the time for which it was enqueued,
+	// after a failure the time of the failure plus the jitter, for a running task the end of its lease, for a snoozed
+	// one the end of the snooze. For a finished task it is when the task finished.
 	UpdatedAt time.Time
 	// CreatedAt is when the task was enqueued.
 	CreatedAt time.Time
@@ -81,9 +78,8 @@ type TaskInfo struct {
 	DecodeError error
 }
 
-// Due returns when the task falls due under policy p, which is the task's own or
-// its kind's. For a running task that is when it would run again if its worker
-// died now. For a finished task it is the zero time.
+// Due returns when the task falls due under policy p, which is the task's own or its kind's. For a running task that
+// is when it would run again if its worker died now. For a finished task it is the zero time.
 func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	switch t.State {
 	case StateOpen:
@@ -103,8 +99,7 @@ type Progress struct {
 	// Fence is the reporting run's fence. A task that runs again keeps the
 	// progress of the run before until it reports.
 	Fence int64
-	// UpdatedAt is when it was written, by the database's clock. It is zero if nothing
-	// has been reported.
+	// UpdatedAt is when it was written, by the database's clock. It is zero if nothing has been reported.
 	UpdatedAt time.Time
 }
 
@@ -127,8 +122,7 @@ type Attempt struct {
 	Stack string
 }
 
-// Outcome is how a run of a task ended: a word such as "retried_after", which can be a label of
-// a metric.
+// Outcome is how a run of a task ended: a word such as "retried_after", which can be a label of a metric.
 type Outcome string
 
 // The outcomes of runs.
@@ -152,12 +146,12 @@ const (
 	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
 	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
 	OutcomeDead = Outcome(outcome.Dead)
-	// OutcomeCancelled means that the task was cancelled while it ran. What the handler
-	// returned does not count.
+	// OutcomeCancelled means that the task was cancelled while it ran. What the handler returned does not count.
 	OutcomeCancelled = Outcome(outcome.Cancelled)
-	// OutcomeLost means that the lease ended before the worker settled the task, which runs
-	// again. What the handler returned does not count, unless the task was settled by a
-	// statement whose answer was lost.
+	// OutcomeExpired means that the task was cancelled instead of run, since it had not started in time.
+	OutcomeExpired = Outcome(outcome.Expired)
+	// OutcomeLost means that the lease ended before the worker settled the task, which runs again. What the handler
+	// returned does not count, unless the task was settled by a statement whose answer was lost.
 	OutcomeLost = Outcome(outcome.Lost)
 	// OutcomeReleased means that the worker has released the task: it stopped while the
 	// handler ran, or the handler never began. The run uses up no attempt.
@@ -167,8 +161,7 @@ const (
 // Phase is a more exact [State]: it tells apart the reasons for which a task waits.
 type Phase string
 
-// The phases of unfinished tasks. Finished tasks are in the phases PhaseDone,
-// PhaseDead and PhaseCancelled.
+// The phases of unfinished tasks. Finished tasks are in the phases PhaseDone, PhaseDead and PhaseCancelled.
 const (
 	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
 	PhaseBlocked Phase = Phase(StateBlocked)
@@ -178,8 +171,7 @@ const (
 	PhaseDue Phase = "due"
 	// PhaseScheduled tasks have never been tried, and their time has not come.
 	PhaseScheduled Phase = "scheduled"
-	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of
-	// their policy.
+	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of their policy.
 	PhaseBackingOff Phase = "backing_off"
 	// PhaseSnoozed tasks wait because their handler said so, by [Snooze] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
@@ -187,9 +179,8 @@ const (
 	PhasePaused Phase = "paused"
 	// PhaseLimited tasks are due, and a limit admits no more now.
 	PhaseLimited Phase = "limited"
-	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they
-	// may be due or backing off: no live worker handles their kind, and neither does this
-	// process.
+	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they may be due or
+	// backing off: no live worker handles their kind, and neither does this process.
 	PhaseUnknownPolicy Phase = "unknown_policy"
 
 	PhaseDone      Phase = Phase(StateDone)

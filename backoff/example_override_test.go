@@ -28,6 +28,6 @@ func ExampleOverrideWith() {
 	fmt.Println(replace)
 	fmt.Println(replace.Of(backoff.Zizq()))
 	// Output:
-	// delay 5m; jitter 0; attempts 0; elapsed 0s
+	// delay 5m; jitter 0; attempts 0; elapsed 0s; start 0s
 	// delay 5m
 }

@@ -47,6 +47,14 @@ func ExamplePolicy_WithMaxElapsed() {
 	// 100 1h0m0s
 }
 
+// A reminder is worthless an hour after its time. Then no handler runs it, and its task is cancelled.
+func ExamplePolicy_WithStartWithin() {
+	policy := backoff.Constant(time.Minute).WithMaxAttempts(5).WithStartWithin(time.Hour)
+	fmt.Println(policy)
+	// Output:
+	// delay 1m; attempts 5; start 1h
+}
+
 // ParseDeferred is for package variables, where no code can check an error.
 // Enqueue and Run return it when they first use the policy.
 func ExampleParseDeferred() {

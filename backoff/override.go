@@ -34,6 +34,7 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 //	max(original, 1h)             delays of an hour at least
 //	5m; jitter 1m                 another delay, and another jitter
 //	attempts 50                   another limit
+//	start 0s                      new tasks no longer expire
 //	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
 // Omitted clauses are unchanged. An unchanged jitter belongs to the old delay, so
@@ -69,8 +70,8 @@ func OverrideWith(p Policy) (Override, error) {
 		return Override{}, p.err
 	}
 	p = p.orDefault()
-	return ParseOverride(fmt.Sprintf("%s %s; %s %s; %s %d; %s %s", clauseDelay, p.delay, clauseJitter, p.jitter,
-		clauseAttempts, p.maxAttempts, clauseElapsed, durationExpr(p.maxElapsed)))
+	return ParseOverride(fmt.Sprintf("%s %s; %s %s; %s %d; %s %s; %s %s", clauseDelay, p.delay, clauseJitter, p.jitter,
+		clauseAttempts, p.maxAttempts, clauseElapsed, durationExpr(p.maxElapsed), clauseStart, durationExpr(p.startWithin)))
 }
 
 func parseOverride(text string) (Override, error) {
@@ -150,7 +151,7 @@ func (o Override) of(own Policy) (Policy, error) {
 			return Policy{}, inWholeText(err, o.text, c.at)
 		}
 	}
-	for _, name := range []string{clauseAttempts, clauseElapsed} {
+	for _, name := range []string{clauseAttempts, clauseElapsed, clauseStart} {
 		if c, ok := o.body[name]; ok {
 			if err := p.setClause(name, c.body); err != nil {
 				return Policy{}, inWholeText(err, o.text, c.at)

@@ -19,6 +19,8 @@ func TestOverridesOfPolicies(t *testing.T) {
 		{"jitter 3 * original", "delay 1h; jitter 0.2 * delay", "delay 1h; jitter 3 * 0.2 * 1h"},
 		{"4 * own; jitter 3 * own", "delay 1h; jitter 0.2 * delay", "delay 4 * 1h; jitter 3 * 0.2 * 1h"},
 		{"attempts 50", "delay 1h; jitter 0.2 * delay; attempts 3", "delay 1h; jitter 0.2 * delay; attempts 50"},
+		{"start 0", "5m; start 1d", "delay 5m"},
+		{"2 * original; start 1h", "5m; start 1d", "delay 2 * 5m; start 1h"},
 		{"attempts 0; elapsed 2d", "delay 1h; attempts 3", "delay 1h; elapsed 2d"},
 		{"delay constant(1m)", "delay 1h; jitter 5m; attempts 3", "delay 1m"},
 		{"max(constant(1m), original)", "delay 1h; jitter 5m; attempts 3", "delay max(1m, 1h); jitter 5m; attempts 3"},

@@ -24,6 +24,7 @@ type Policy struct {
 	delay, jitter sqlgen.Formula
 	maxAttempts   int
 	maxElapsed    time.Duration
+	startWithin   time.Duration
 	initialized   bool // false only in the zero Policy
 	err           error
 }
@@ -106,6 +107,10 @@ func (p Policy) MaxAttempts() int { return p.orDefault().maxAttempts }
 // that. 0 means no limit.
 func (p Policy) MaxElapsed() time.Duration { return p.orDefault().maxElapsed }
 
+// StartWithin returns how long after its due time a task may begin its first attempt.
+// A task that has not started by then expires: no handler runs it. 0 means no limit.
+func (p Policy) StartWithin() time.Duration { return p.orDefault().startWithin }
+
 // WithJitter returns a copy of p whose jitter is the formula, such as "30s * n"
 // or "0.2 * delay". The jitter is the width of the random part that is added to
 // the delay. [Policy.Err] reports an invalid formula.
@@ -135,7 +140,20 @@ func (p Policy) WithMaxAttempts(n int) Policy {
 func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 	p = p.orDefault()
 	p.maxElapsed = d
-	return p.withError(checkElapsed(d.Seconds()), "")
+	return p.withError(checkSpan(clauseElapsed, d.Seconds()), "")
+}
+
+// WithStartWithin returns a copy of p under which a task expires that has not begun its
+// first attempt d after its due time, from 0 to [sqlgen.MaxDelay] seconds. The due time is
+// the time of the enqueue plus the task's delay, or the task's RunAt. 0 means no limit.
+// [Policy.Err] reports any other d.
+//
+// An expired task is cancelled, with the reason as its error. Tasks that have begun an attempt
+// do not expire: see WithMaxElapsed.
+func (p Policy) WithStartWithin(d time.Duration) Policy {
+	p = p.orDefault()
+	p.startWithin = d
+	return p.withError(checkSpan(clauseStart, d.Seconds()), "")
 }
 
 // withError returns p, or a policy with the error if there is one. The first
@@ -157,10 +175,11 @@ func checkAttempts(n float64) error {
 	return nil
 }
 
-func checkElapsed(seconds float64) error {
+// checkSpan returns an error for a limit on time that is out of range.
+func checkSpan(clause string, seconds float64) error {
 	if !(seconds >= 0 && seconds <= sqlgen.MaxDelay) {
-		return fmt.Errorf("the limit on elapsed time is %s: must be from 0, which means none, to %s",
-			secondsText(seconds), secondsText(sqlgen.MaxDelay))
+		return fmt.Errorf("the limit on %s is %s: must be from 0, which means none, to %s",
+			map[string]string{clauseElapsed: "elapsed time", clauseStart: "the wait for a start"}[clause], secondsText(seconds), secondsText(sqlgen.MaxDelay))
 	}
 	return nil
 }

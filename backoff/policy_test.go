@@ -16,6 +16,7 @@ func TestParsedPolicyPrintsAsText(t *testing.T) {
 	for text, want := range map[string]string{
 		"15s+n^4": "delay 15s + n^4",
 		"delay 15s + n^4; jitter 30s*n; attempts 26; elapsed 1h30m": "delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 90m",
+		"delay n; start 36h; attempts 2":                             "delay n; attempts 2; start 36h",
 		"delay n\njitter delay/2\nelapsed 36h\n":                    "delay n; jitter delay / 2; elapsed 36h",
 		" n ; ; attempts 3 ;":                                       "delay n; attempts 3",
 		"delay\tn; attempts 0; jitter 0; elapsed 0":                 "delay n",
@@ -54,12 +55,13 @@ func TestParseRejectsInvalidText(t *testing.T) {
 		"jitter 3":                  `the policy begins with "jitter"; the delay comes first`,
 		"n; delay n":                `the policy has two clauses "delay"`,
 		"n; attempts 3; attempts 3": `the policy has two clauses "attempts"`,
-		"n; foo 3":                  `unknown clause "foo 3"; a clause begins with one of delay, jitter, attempts, elapsed`,
+		"n; foo 3":                  `unknown clause "foo 3"; a clause begins with one of delay, jitter, attempts, elapsed, start`,
 		"n; attempts -1":            "the limit on attempts is -1: must be a whole number from 0, which means none, to 2147483647",
 		"n; attempts 2.5":           "the limit on attempts is 2.5",
 		"n; attempts 1e10":          "the limit on attempts is 1e+10",
 		"n; attempts n":             "a limit must be a constant, not n",
 		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s: must be from 0, which means none, to 36500d",
+		"n; start 0 - 1s":           "the limit on the wait for a start is -1s: must be from 0, which means none, to 36500d",
 		"n; elapsed 36501d":         "the limit on elapsed time is 3153686400s",
 		"delay delay":               `formula "delay delay", byte 6: delay may be used only in a jitter`,
 		"n; jitter 2 ^":             `formula "n; jitter 2 ^", byte 13: found the end`,
@@ -155,6 +157,7 @@ func TestPolicyMarshalsAsJSON(t *testing.T) {
 	t.Parallel()
 	type kind struct{ Policy backoff.Policy }
 	for _, c := range []struct{ text, want string }{
+		{"delay n; start 90s", `{"Policy":{"delay":"n","start_within":"90s"}}`},
 		{"zizq; elapsed 30d", `{"Policy":{"delay":"15s + n^4","jitter":"30s * n","max_attempts":26,"max_elapsed":"30d"}}`},
 		{"5m", `{"Policy":{"delay":"5m"}}`},
 		{"if(n \u003c 3, 1, 2)", `{"Policy":{"delay":"if(n \u003c 3, 1, 2)"}}`},

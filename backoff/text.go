@@ -19,9 +19,10 @@ const (
 	clauseJitter   = "jitter"
 	clauseAttempts = "attempts"
 	clauseElapsed  = "elapsed"
+	clauseStart    = "start"
 )
 
-var clauses = []string{clauseDelay, clauseJitter, clauseAttempts, clauseElapsed}
+var clauses = []string{clauseDelay, clauseJitter, clauseAttempts, clauseElapsed, clauseStart}
 
 // maxText is the largest size of a policy's text in bytes. It has room for two
 // formulas and the words around them.
@@ -36,6 +37,7 @@ const maxText = 2*sqlgen.MaxText + 256
 //	                    it may use the name delay; defaults to 0
 //	attempts NUMBER     executions, not retries; defaults to no limit
 //	elapsed DURATION    defaults to no limit
+//	start DURATION      from the due time to the first attempt; defaults to no limit
 //
 // If the delay is only a preset, as in "zizq(base=5s); attempts 10",
 // the jitter and the limits default to the preset's.
@@ -146,9 +148,13 @@ func (p *Policy) setClause(name, body string) error {
 	default:
 		seconds, err := parseConstant(body)
 		if err == nil {
-			err = checkElapsed(seconds)
+			err = checkSpan(name, seconds)
 		}
-		p.maxElapsed = toDuration(seconds)
+		if name == clauseStart {
+			p.startWithin = toDuration(seconds)
+		} else {
+			p.maxElapsed = toDuration(seconds)
+		}
 		return err
 	}
 }
@@ -197,6 +203,9 @@ func (p Policy) String() string {
 	}
 	if p.maxElapsed != 0 {
 		text += "; " + clauseElapsed + " " + durationExpr(p.maxElapsed).String()
+	}
+	if p.startWithin != 0 {
+		text += "; " + clauseStart + " " + durationExpr(p.startWithin).String()
 	}
 	return text
 }
@@ -247,6 +256,7 @@ type policyJSON struct {
 	Jitter      string `json:"jitter,omitempty"`
 	MaxAttempts int    `json:"max_attempts,omitempty"`
 	MaxElapsed  string `json:"max_elapsed,omitempty"`
+	StartWithin string `json:"start_within,omitempty"`
 }
 
 // MarshalJSON returns an object:
@@ -266,6 +276,9 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	}
 	if p.maxElapsed != 0 {
 		form.MaxElapsed = durationExpr(p.maxElapsed).String()
+	}
+	if p.startWithin != 0 {
+		form.StartWithin = durationExpr(p.startWithin).String()
 	}
 	return json.Marshal(form)
 }
@@ -303,6 +316,11 @@ func (f policyJSON) policy() (Policy, error) {
 	}
 	if f.MaxElapsed != "" {
 		if err := p.setClause(clauseElapsed, f.MaxElapsed); err != nil {
+			return Policy{}, err
+		}
+	}
+	if f.StartWithin != "" {
+		if err := p.setClause(clauseStart, f.StartWithin); err != nil {
 			return Policy{}, err
 		}
 	}

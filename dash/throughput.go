@@ -47,7 +47,7 @@ func byMinute(spans []ops.Span, now time.Time) []ops.Span {
 		}
 		m := &list[i]
 		m.Started, m.Done, m.Failed, m.Dead = m.Started+s.Started, m.Done+s.Done, m.Failed+s.Failed, m.Dead+s.Dead
-		m.Snoozed, m.Cancelled, m.Lost = m.Snoozed+s.Snoozed, m.Cancelled+s.Cancelled, m.Lost+s.Lost
+		m.Snoozed, m.Cancelled, m.Lost, m.Expired = m.Snoozed+s.Snoozed, m.Cancelled+s.Cancelled, m.Lost+s.Lost, m.Expired+s.Expired
 		m.Run, m.Lag = m.Run.Add(s.Run), m.Lag.Add(s.Lag)
 		if s.Measured {
 			m.Measured, m.Waiting, m.DeadNow, m.OldestDue = true, m.Waiting+s.Waiting, m.DeadNow+s.DeadNow, max(m.OldestDue, s.OldestDue)
@@ -99,7 +99,7 @@ var outcomes = []struct {
 	{"done", chart.Series1, func(s ops.Span) int64 { return s.Done }},
 	{"failed", chart.Series2, func(s ops.Span) int64 { return s.Failed }},
 	{"dead", chart.Series3, func(s ops.Span) int64 { return s.Dead }},
-	{"other", chart.Series4, func(s ops.Span) int64 { return s.Snoozed + s.Cancelled + s.Lost }},
+	{"other", chart.Series4, func(s ops.Span) int64 { return s.Snoozed + s.Cancelled + s.Lost + s.Expired }},
 }
 
 // throughputOf draws the last hour: runs by outcome, and how long the oldest due task had waited.

@@ -31,6 +31,8 @@ type Span struct {
 	// attempt that failed, after which the task waits for the next one, with a dead, a snoozed or a cancelled
 	// task, or with a lost lease.
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
+	// Expired is how many tasks had not started in time, and ended without a run.
+	Expired int64
 	// Run is how long handlers ran, and Lag how late they began after their tasks had fallen due.
 	Run, Lag Times
 
@@ -127,7 +129,7 @@ func (o *Ops) History(ctx context.Context, f HistoryFilter) ([]Span, error) {
 	for i, r := range rows {
 		list[i] = Span{
 			At: store.Time(r.At), Queue: r.Queue, Kind: r.Kind,
-			Started: r.Started, Done: r.Done, Failed: r.Failed, Dead: r.Dead, Snoozed: r.Snoozed, Cancelled: r.Cancelled, Lost: r.Lost,
+			Started: r.Started, Done: r.Done, Failed: r.Failed, Dead: r.Dead, Snoozed: r.Snoozed, Cancelled: r.Cancelled, Lost: r.Lost, Expired: r.Expired,
 			Run: timesOf(r.Run), Lag: timesOf(r.Lag),
 			Measured: r.Waiting.Valid, Waiting: r.Waiting.V, DeadNow: r.DeadNow.V, OldestDue: store.Duration(r.OldestDue.V),
 		}

@@ -196,6 +196,6 @@ func (r *ramp) mix(from, to backoff.Policy, share int64) (backoff.Policy, error)
 	if jitter := to.Jitter(); !jitter.IsZero() {
 		policy = policy.WithJitter(jitter.String())
 	}
-	policy = policy.WithMaxAttempts(to.MaxAttempts()).WithMaxElapsed(to.MaxElapsed())
+	policy = policy.WithMaxAttempts(to.MaxAttempts()).WithMaxElapsed(to.MaxElapsed()).WithStartWithin(to.StartWithin())
 	return policy, policy.Err()
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -33,6 +34,15 @@ func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, e
 func (e events) corruptLane(queue string, h store.Head, what string) {
 	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
+}
+
+// tasksExpired reports tasks that have expired without a claim.
+func (e events) tasksExpired(queue, kind string, within time.Duration, tasks int) {
+	e.log.Info("falldue: tasks have expired: they had not started in time", "queue", queue, "kind", kind, "within", within, "count", tasks)
+}
+
+func (e events) expireFailed(queue, kind string, err error) {
+	e.log.Warn("falldue: cannot cancel expired tasks", "queue", queue, "kind", kind, retry.Failed(err))
 }
 
 func (e events) listenFailed(err error) {

@@ -46,6 +46,10 @@ func (f fakeTable) Candidates(ctx context.Context, _ string, from store.Source, 
 	return f.candidates(ctx, from, after, limit)
 }
 
+func (f fakeTable) Expire(context.Context, string, store.Lane, time.Duration, string) (store.Expired, error) {
+	return store.Expired{}, nil
+}
+
 func (f fakeTable) Classify(err error) dialect.Class {
 	if f.classify != nil {
 		return f.classify(err)

@@ -29,6 +29,7 @@ type Poller struct {
 	sweeper  *sweeper
 	slots    slotWaiter
 	outage   *outage
+	expiry   *expiry
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
@@ -54,6 +55,7 @@ type PollerConfig struct {
 	Settler    settler
 	Log        *slog.Logger
 	Observer   Observer
+	Expired    expiredTasks
 	All        Pollers // of the worker
 
 	OneStatement   bool // a claim is one statement, and more lanes cost it little
@@ -67,6 +69,7 @@ type table interface {
 	ClaimLimited(context.Context, store.ClaimParams) (store.Limited, error)
 	ClaimKeys(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
 	Candidates(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	Expire(ctx context.Context, queue string, at store.Lane, within time.Duration, why string) (store.Expired, error)
 	Classify(error) dialect.Class
 }
 
@@ -107,13 +110,17 @@ const maxLimitedSources = 256
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(laneRules{cfg.Gates, cfg.Limiter})
+	expiry := newExpiry(cfg)
 	outage := &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}
 	return &Poller{
-		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, woken), outage: outage,
+		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, expiry, woken), outage: outage, expiry: expiry,
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, table: cfg.Table, events: cfg.events()},
 		woken:    woken, assistWanted: make(chan struct{}, 1),
 	}
 }
+
+// ExpireLate cancels tasks that have not started in time, until ctx ends.
+func (p *Poller) ExpireLate(ctx context.Context) { p.expiry.work(ctx) }
 
 // Hint records that a lane has a task, which falls due after wait, and wakes the poller. It reports
 // whether the worker handles such tasks.
@@ -362,7 +369,7 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 }
 
 func (p *Poller) source(at store.Lane, r *control.CompiledPolicy, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.Delay, Since: since, Running: p.Handlers[at.Kind].Running(at.Attempts + 1), MaxAttempts: r.Policy.MaxAttempts(), Limits: p.Limiter.of(at)}
+	return store.Source{Lane: at, Delay: r.Delay, Since: p.expiry.since(at, r, since), Running: p.Handlers[at.Kind].Running(at.Attempts + 1), MaxAttempts: r.Policy.MaxAttempts(), Limits: p.Limiter.of(at)}
 }
 
 func (p *Poller) params(room int, sources []store.Source) store.ClaimParams {

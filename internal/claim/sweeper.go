@@ -25,6 +25,7 @@ type sweeper struct {
 	lanes    *lanes.Tracker
 	gates    Gates
 	outage   *outage
+	expiry   *expiry
 	events   events
 	observer Observer
 	wake     chan<- struct{} // tells the poller that a task was found
@@ -62,13 +63,13 @@ const (
 	maxRechecked = 128
 )
 
-func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, outage *outage, wake chan<- struct{}) *sweeper {
+func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, outage *outage, expiry *expiry, wake chan<- struct{}) *sweeper {
 	pauseFactor := time.Duration(searchPauseFactor)
 	if !cfg.AscendingIDs { // searches stand in for probes
 		pauseFactor = probePauseFactor
 	}
 	return &sweeper{
-		queue: cfg.Queue, every: cfg.PollInterval, finder: cfg.Finder, lanes: lanes, gates: cfg.Gates, outage: outage,
+		queue: cfg.Queue, every: cfg.PollInterval, finder: cfg.Finder, lanes: lanes, gates: cfg.Gates, outage: outage, expiry: expiry,
 		events: cfg.events(), observer: cfg.Observer, wake: wake, pauseFactor: pauseFactor,
 	}
 }
@@ -219,6 +220,7 @@ func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstT
 		if policy != nil {
 			t.Delay = policy.DelayIn(h.Lane)
 			t.Due = start.Add(t.Delay - store.Duration(h.Now-max(h.Anchor, 0)))
+			s.expiry.found(h, policy)
 		}
 		found = append(found, t)
 	}

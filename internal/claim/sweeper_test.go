@@ -179,7 +179,7 @@ func TestRequestedSearchesTakeTheirShare(t *testing.T) {
 	t.Parallel()
 	for ascendingIDs, want := range map[bool]time.Duration{true: 100 * time.Millisecond, false: 40 * time.Millisecond} {
 		now := time.Now()
-		s := newSweeper(PollerConfig{AscendingIDs: ascendingIDs}, nil, noOutage(), nil)
+		s := newSweeper(PollerConfig{AscendingIDs: ascendingIDs}, nil, noOutage(), newExpiry(PollerConfig{}), nil)
 		s.last, s.at, s.cost = now, now.Add(time.Hour), 10*time.Millisecond
 		s.request()
 		if wait := s.next().Sub(now); wait != want {

@@ -57,6 +57,15 @@ func (r *CompiledPolicy) DelayIn(at store.Lane) time.Duration {
 	return r.DelayAfter(at.Attempts)
 }
 
+// StartWithin returns how long after their anchors the tasks of a lane may begin their first attempt.
+// It is 0 if they do not expire: there is no limit, or they have run.
+func (r *CompiledPolicy) StartWithin(at store.Lane) time.Duration {
+	if at.State != statements.StateOpen || at.Attempts != 0 {
+		return 0
+	}
+	return r.Policy.StartWithin()
+}
+
 // delayChecker compares delays with the database's.
 type delayChecker interface {
 	CheckDelays(context.Context, []sqlgen.Formula) error

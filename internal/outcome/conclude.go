@@ -119,6 +119,8 @@ func Of(e *store.Settlement, f *Failure) Outcome {
 	switch e.State {
 	case statements.StateDone:
 		return Done
+	case statements.StateCancelled:
+		return Expired
 	case statements.StateDead:
 		if f != nil && f.Act == ActDiscard {
 			return Discarded
@@ -189,6 +191,26 @@ func (x ClaimResult) LimitText() string {
 		return "the task's own policy"
 	}
 	return "the policy of its kind"
+}
+
+// IsExpired reports whether the claim began later than the policy allows a first attempt.
+func (x ClaimResult) IsExpired() bool {
+	c := x.Claim
+	within := x.Policy.StartWithin(c.From)
+	return within > 0 && store.Duration(c.Now-c.Anchor) > within
+}
+
+// Expire returns the settlement of an expired task, whose handler does not run.
+func (x ClaimResult) Expire() store.Settlement {
+	e := x.settlement()
+	e.State, e.AttemptsDelta = statements.StateCancelled, x.refund()
+	e.Error = store.NotNull(WhyExpired(x.Policy.StartWithin(x.Claim.From)))
+	return e
+}
+
+// WhyExpired returns the error of a task that has not started within a time.
+func WhyExpired(within time.Duration) string {
+	return fmt.Sprintf("expired: no attempt began within %v of the due time", within)
 }
 
 // WhyDead returns the reason for which the task is dead. f is the failure of its handler, or nil

@@ -17,6 +17,7 @@ const (
 	Discarded    Outcome = "discarded"
 	Dead         Outcome = Outcome(statements.OutcomeDead)
 	Cancelled    Outcome = "cancelled"
+	Expired      Outcome = "expired"
 	Lost         Outcome = Outcome(statements.OutcomeLost)
 	Released     Outcome = "released"
 )

@@ -107,7 +107,7 @@ func TestStatesPageHasEachValue(t *testing.T) {
 		}},
 		"Outcome": {outcomes, []string{
 			string(falldue.OutcomeDone), string(falldue.OutcomeRetried), string(falldue.OutcomeRetriedAfter), string(falldue.OutcomeSnoozed), string(falldue.OutcomeRepeated), string(falldue.OutcomeDiscarded),
-			string(falldue.OutcomeDead), string(falldue.OutcomeCancelled), string(falldue.OutcomeLost), string(falldue.OutcomeReleased),
+			string(falldue.OutcomeDead), string(falldue.OutcomeCancelled), string(falldue.OutcomeExpired), string(falldue.OutcomeLost), string(falldue.OutcomeReleased),
 		}},
 	} {
 		declared := regexp.MustCompile(`(?m)^\t`+prefix+`[A-Z]\w* +(\w+ )?= ([^"\n]*"[a-z_]+"|\w[^"\n]*)`).FindAllString(string(text), -1)

@@ -48,7 +48,7 @@ func (e *EndedRuns) count(batch []*Run, lost map[int64]bool) {
 		switch {
 		case r.end.State == statements.StateDone && (!lost[r.Claim.ID] || r.end.MaybeSettled):
 			runs.Done++
-		case r.end.Error.Valid && !lost[r.Claim.ID]:
+		case r.end.Error.Valid && r.end.State != statements.StateCancelled && !lost[r.Claim.ID]:
 			runs.Failed++
 		}
 	}

@@ -161,6 +161,9 @@ func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
 	if r.Claim.Fence == math.MaxInt64 {
 		return r.FencesExhausted(), true
 	}
+	if r.IsExpired() {
+		return r.Expire(), true
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !r.lease.begin(cancel) {

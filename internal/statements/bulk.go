@@ -17,6 +17,8 @@ const (
 	ActRetry
 	// ActRunNow makes waiting tasks due.
 	ActRunNow
+	// ActExpire cancels tasks that have not started in time.
+	ActExpire
 )
 
 // allows returns the condition under which an action is allowed for a task t.
@@ -28,6 +30,8 @@ func (a Action) allows() string {
 		return " and not (t.state in ('open', 'snoozed') and t.claimed_by <> '' and t.updated_at > {now})"
 	case ActRetry:
 		return " and t.state in ('done', 'dead', 'cancelled')"
+	case ActExpire:
+		return " and t.state = 'open' and t.attempts = 0 and t.claimed_by = ''"
 	case ActRunNow:
 		return " and t.state in ('open', 'snoozed') and not (t.claimed_by <> '' and t.updated_at > {now})"
 	}
@@ -117,6 +121,12 @@ select {found} from {batch} join {tasks} t on {same key}{allowed}{for update}`)
 func CancelTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(FenceColumns.columns(), size,
 		`fence = {next fence}, state = 'cancelled', claimed_by = '', updated_at = {now}`, ActCancel.allows())
+}
+
+// ExpireTasks is [CancelTasks] for tasks that have not started in time. Parameters: error.
+func ExpireTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).updateTasks(FenceColumns.columns(), size,
+		`fence = {next fence}, state = 'cancelled', updated_at = {now}, last_error = {text :error}`, ActExpire.allows())
 }
 
 // Revival is when a task that is retried falls due.

@@ -34,7 +34,7 @@ type Distribution struct {
 // Sums is what happened to the tasks of a queue and a kind in a span of time.
 type Sums struct {
 	Queue, Kind                                           string
-	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
+	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost, Expired int64
 	Run, Lag                                              Distribution
 	// Waiting, DeadNow and OldestDue were measured in the span. They are null if nothing was.
 	Waiting, DeadNow, OldestDue sql.Null[int64]
@@ -59,6 +59,7 @@ var (
 			col("snoozed", Int, func(s *Sums) any { return &s.Snoozed }),
 			col("cancelled", Int, func(s *Sums) any { return &s.Cancelled }),
 			col("lost", Int, func(s *Sums) any { return &s.Lost }),
+			col("expired", Int, func(s *Sums) any { return &s.Expired }),
 			col("run_us", Int, func(s *Sums) any { return &s.Run.Sum }),
 			col("lag_us", Int, func(s *Sums) any { return &s.Lag.Sum }),
 		},

@@ -101,6 +101,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"allowed_retry":         statements.Allowed(s, tables, statements.AllowedParams{Action: statements.ActRetry, State: true}, room),
 		"allowed_retry_unnamed": statements.Allowed(s, tables, statements.AllowedParams{Action: statements.ActRetry, Locking: statements.LockedInTurn}, room),
 		"cancel_tasks":          statements.CancelTasks(s, tables, room),
+		"expire_tasks":          statements.ExpireTasks(s, tables, room),
 		"delete_tasks":          statements.DeleteTasks(s, tables, statements.ActDelete, room),
 		"delete_any_tasks":      statements.DeleteTasks(s, tables, statements.ActDeleteAny, room),
 		"retry_tasks":           statements.RetryTasks(s, tables, room),

@@ -20,6 +20,7 @@ const (
 	ActDeleteAny = statements.ActDeleteAny
 	ActRetry     = statements.ActRetry
 	ActRunNow    = statements.ActRunNow
+	ActExpire    = statements.ActExpire
 )
 
 // ActParams say what to do to which tasks.
@@ -35,6 +36,8 @@ type ActParams struct {
 	Waits map[int64]time.Duration
 	// Payload replaces that of a single task that is retried, unless it is "".
 	Payload string
+	// Why is the error of tasks that expire.
+	Why string
 }
 
 // Acted is what [Store.Act] has done.
@@ -134,6 +137,10 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 		return s.revive(ctx, x, p, found, s.batch("run tasks", n, statements.RunTasks))
 	case ActCancel:
 		if err := s.matchAll(ctx, x, s.batch("cancel tasks", n, statements.CancelTasks), nil, fences); err != nil {
+			return err
+		}
+	case ActExpire:
+		if err := s.matchAll(ctx, x, s.batch("expire tasks", n, statements.ExpireTasks), statements.Values{"error": p.Why}, fences); err != nil {
 			return err
 		}
 	default:

@@ -62,3 +62,32 @@ func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, er
 	}
 	return len(old), last, err
 }
+
+// Expired is what [Store.Expire] has done.
+type Expired struct {
+	IDs     []int64 // of tasks that have expired
+	Members bool    // others run after some of them
+	More    bool    // there may be more such tasks
+}
+
+// Expire cancels up to a batch of the tasks of a lane whose anchor is longer ago than within, and gives them an error. Rows
+// that others have locked are left out, where the engine can do that.
+func (s *Store) Expire(ctx context.Context, queue string, at Lane, within time.Duration, why string) (e Expired, err error) {
+	values := statements.Values{"queue": queue, "since": int64(0), "keep": within.Microseconds(), "skip": 0, "limit": MaxBatch}
+	statements.SetLane(values, at)
+	var late []int64
+	_, err = inTx(ctx, s, func(x runner) (_ struct{}, err error) {
+		late = nil // this may be the second try
+		return struct{}{}, x.query(ctx, s.fixed("clean", statements.Clean), values, nil, func(r row) error {
+			var f statements.Finished
+			err := statements.FinishedColumns.Scan(r, &f)
+			late = append(late, f.ID)
+			return err
+		})
+	})
+	if err != nil || len(late) == 0 {
+		return e, err
+	}
+	acted, err := s.Act(ctx, ActParams{Action: ActExpire, IDs: late, Why: why})
+	return Expired{acted.Done, acted.Members, len(late) == MaxBatch && len(acted.Done) > 0}, err
+}

@@ -109,11 +109,11 @@ func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow, b
 type flowLog struct{ s *Store }
 
 func (l flowLog) joins(e *Settlement) bool {
-	return e.Member && (e.State == statements.StateDone || e.State == statements.StateDead)
+	return e.Member && e.State != statements.StateOpen && e.State != statements.StateSnoozed
 }
 
 func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) error {
-	for _, outcome := range []string{statements.StateDone, statements.StateDead} {
+	for _, outcome := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
 		var ended []int64
 		for _, e := range batch {
 			if e.State == outcome {
@@ -466,7 +466,7 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 // markActed says of members what an action has made of them. It reports whether there are any.
 func (s *Store) markActed(ctx context.Context, x runner, a Action, tasks []statements.AllowedTask) (bool, error) {
 	outcome := map[Action]string{
-		ActCancel: statements.OutcomeCancelled, ActRetry: statements.OutcomePending,
+		ActCancel: statements.OutcomeCancelled, ActExpire: statements.OutcomeCancelled, ActRetry: statements.OutcomePending,
 		ActDelete: statements.OutcomeDeleted, ActDeleteAny: statements.OutcomeDeleted,
 	}[a]
 	n, err := s.markEdges(ctx, x, idsOf(tasks), outcome)

@@ -79,6 +79,8 @@ func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
 		sums.Snoozed++
 	case outcome.Cancelled:
 		sums.Cancelled++
+	case outcome.Expired:
+		sums.Expired++
 	case outcome.Lost:
 		sums.Lost++
 	default:
@@ -89,6 +91,13 @@ func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
 	}
 }
 
+// Expired counts tasks that have not started in time, and that no worker has claimed.
+func (t *Tally) Expired(queue, kind string, tasks int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(queue, kind).Expired += int64(tasks)
+}
+
 // Take returns the sums since the last call, ordered by queue and kind.
 func (t *Tally) Take() (list []store.Sums) {
 	t.mu.Lock()
@@ -96,7 +105,7 @@ func (t *Tally) Take() (list []store.Sums) {
 	t.sums, t.delays = nil, nil // an override may have replaced policies
 	t.mu.Unlock()
 	for _, sums := range all {
-		if sums.Started+sums.Done+sums.Failed+sums.Dead+sums.Snoozed+sums.Cancelled+sums.Lost > 0 {
+		if sums.Started+sums.Done+sums.Failed+sums.Dead+sums.Snoozed+sums.Cancelled+sums.Lost+sums.Expired > 0 {
 			list = append(list, *sums)
 		}
 	}

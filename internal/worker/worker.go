@@ -104,6 +104,15 @@ func (c counted) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 	c.observer.Ended(r, end, next)
 }
 
+// expired is told of tasks that have not started in time.
+type expired struct {
+	tally *upkeep.Tally
+	flows *upkeep.FlowKeeper
+}
+
+func (e expired) Expired(queue, kind string, tasks int) { e.tally.Expired(queue, kind, tasks) }
+func (e expired) Ended(members, gone []int64)           { e.flows.Ended(members, gone) }
+
 // A role is a background loop of a worker.
 type role interface {
 	// Work returns soon after ctx has ended. The worker waits for it.
@@ -199,7 +208,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 			Gates: claim.NewGates(name, changes, cfg.Handlers, own, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
 			PollInterval: cfg.PollInterval, Table: s, Finder: s.NewLaneFinder(name), Dispatcher: dispatchers[name], Settler: settler,
-			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, All: pollers,
+			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
 		})
 	}
 	queues := slices.Sorted(maps.Keys(cfg.Queues))
@@ -286,6 +295,7 @@ func (w *Worker) Run() {
 		d := w.dispatchers[name]
 		claiming.Go(func() { p.Loop(ctx) })
 		claiming.Go(func() { p.Assist(ctx) })
+		claiming.Go(func() { p.ExpireLate(ctx) })
 		claiming.Go(func() { d.Watch(ctx) })
 	}
 

@@ -180,6 +180,7 @@ create table {minutes} (
     snoozed       bigint not null default 0, -- runs that snoozed their task
     cancelled     bigint not null default 0, -- runs whose task was cancelled or deleted
     lost          bigint not null default 0, -- runs that lost their lease
+    expired       bigint not null default 0, -- tasks that had not started in time
     run_us        bigint not null default 0, -- how long handlers ran, in total
     run_max_us    bigint not null default 0, -- the longest run
     lag_us        bigint not null default 0, -- how late runs began, in total

@@ -172,6 +172,7 @@ create table if not exists {minutes} (
     snoozed       integer not null default 0, -- runs that snoozed their task
     cancelled     integer not null default 0, -- runs whose task was cancelled or deleted
     lost          integer not null default 0, -- runs that lost their lease
+    expired       integer not null default 0, -- tasks that had not started in time
     run_us        integer not null default 0, -- how long handlers ran, in total
     run_max_us    integer not null default 0, -- the longest run
     lag_us        integer not null default 0, -- how late runs began, in total

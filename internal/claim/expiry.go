@@ -1,0 +1,126 @@
+package claim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// expiry cancels the tasks of a queue that have not started in time. Of new tasks a policy's limit is a range of
+// their lane, as their delay is, so that a batch of tasks costs a few statements, and tasks that do not
+// expire cost none. Claims skip the range.
+type expiry struct {
+	queue  string
+	table  table
+	events events
+	tasks  expiredTasks
+	woken  chan struct{} // signalled when a lane has expired tasks
+
+	mu    sync.Mutex
+	late  map[store.Lane]time.Duration // lanes with expired tasks, and their limits
+	now   int64                        // by the database's clock, when the last such lane was read
+	nowAt time.Time                    // when that answer came
+}
+
+// expiredTasks is told of tasks that have expired without a claim.
+type expiredTasks interface {
+	// Expired counts the tasks.
+	Expired(queue, kind string, tasks int)
+	// Ended reports tasks on which others depend.
+	Ended(members, gone []int64)
+}
+
+func newExpiry(cfg PollerConfig) *expiry {
+	return &expiry{
+		queue: cfg.Queue, table: cfg.Table, events: cfg.events(), tasks: cfg.Expired, woken: make(chan struct{}, 1),
+		late: map[store.Lane]time.Duration{},
+	}
+}
+
+// found notes the first task of a lane, and wakes work if the task has expired.
+func (e *expiry) found(h store.Head, policy *control.CompiledPolicy) {
+	within := policy.StartWithin(h.Lane)
+	if within == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.now, e.nowAt = h.Now, time.Now()
+	if store.Duration(h.Now-h.Anchor) > within {
+		e.late[h.Lane] = within
+		retry.Signal(e.woken)
+	}
+}
+
+// since returns the anchor from which a claim searches a lane: after the tasks that have expired for certain, since
+// the database's clock shows no less than the last answer did, plus the time since.
+func (e *expiry) since(at store.Lane, policy *control.CompiledPolicy, since int64) int64 {
+	within := policy.StartWithin(at)
+	if within == 0 {
+		return since
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.now == 0 {
+		return since
+	}
+	return max(since, e.now+time.Since(e.nowAt).Microseconds()-within.Microseconds())
+}
+
+// work cancels expired tasks until ctx ends.
+func (e *expiry) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		at, within, ok := e.next()
+		if !ok {
+			retry.Await(ctx, e.woken, time.Hour)
+			continue
+		}
+		e.cancel(ctx, at, within)
+	}
+}
+
+// next removes and returns a lane with expired tasks.
+func (e *expiry) next() (at store.Lane, within time.Duration, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for at, within = range e.late {
+		delete(e.late, at)
+		return at, within, true
+	}
+	return at, 0, false
+}
+
+// cancel cancels the expired tasks of a lane, a batch at a time. After an error the next sweep finds the lane again.
+func (e *expiry) cancel(ctx context.Context, at store.Lane, within time.Duration) {
+	count := 0
+	defer func() {
+		if count > 0 {
+			e.events.tasksExpired(e.queue, at.Kind, within, count)
+			e.tasks.Expired(e.queue, at.Kind, count)
+		}
+	}()
+	for more := true; more && ctx.Err() == nil; {
+		batch, err := e.batch(ctx, at, within)
+		if err != nil {
+			if ctx.Err() == nil {
+				e.events.expireFailed(e.queue, at.Kind, err)
+			}
+			return
+		}
+		count, more = count+len(batch.IDs), batch.More
+		if batch.Members {
+			e.tasks.Ended(batch.IDs, nil)
+		}
+	}
+}
+
+func (e *expiry) batch(ctx context.Context, at store.Lane, within time.Duration) (store.Expired, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	return e.table.Expire(ctx, e.queue, at, within, outcome.WhyExpired(within))
+}

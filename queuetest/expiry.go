@@ -1,0 +1,103 @@
+package queuetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/ops"
+)
+
+var expiryCases = []conformanceCase{
+	{"a task that has not started within its policy's limit expires, and others run", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[string]("expiring", falldue.KindConfig{DoneRetention: time.Hour, Policy: parsePolicy(t, "delay 0; attempts 3; start 10m")})
+		ran := make(chan falldue.RunInfo, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+			ran <- task.RunInfo
+			if task.Fence == 1 {
+				return errFlaky
+			}
+			return nil
+		})
+		startWorker(t, q)
+		now, err := ops.New(q).Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ago := func(d time.Duration) time.Time { return now.Add(-d) }
+		late := enqueue(t, q, k, "late", falldue.EnqueueOptions{RunAt: ago(time.Hour)})
+		patient := enqueue(t, q, k, "its own limit is longer", falldue.EnqueueOptions{RunAt: ago(time.Hour), Policy: parsePolicy(t, "delay 0; attempts 3; start 2h")})
+		impatient := enqueue(t, q, k, "its own limit is shorter", falldue.EnqueueOptions{RunAt: ago(5 * time.Minute), Policy: parsePolicy(t, "delay 0; start 1m")})
+		prompt := enqueue(t, q, k, "prompt")
+		for _, id := range []int64{late, impatient} {
+			info := waitForState(t, q, id, falldue.StateCancelled)
+			if info.Attempts != 0 || info.LastError == "" {
+				t.Errorf("the expired task is %+v; want no attempt and a reason", info)
+			}
+		}
+		for _, id := range []int64{patient, prompt} {
+			waitForState(t, q, id, falldue.StateDone) // after a failure, which is a start
+		}
+		close(ran)
+		for run := range ran {
+			if !slices.Contains([]int64{patient, prompt}, run.ID) {
+				t.Errorf("the expired task %d ran", run.ID)
+			}
+		}
+	}},
+	{"many expired tasks are cancelled without a claim, tasks after them see that, the history counts them, and a retry runs them", func(t *testing.T, f *fixture) {
+		const n = 1_200
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[int]("expiring.many", falldue.KindConfig{DoneRetention: time.Hour, Policy: parsePolicy(t, "delay 0; start 10m")})
+		ran := make(chan int64, n)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[int]) error {
+			ran <- task.ID
+			return nil
+		})
+		late := falldue.EnqueueOptions{RunAt: time.Now().Add(-48 * time.Hour), Priority: new(3)} // no worker expects tasks in that lane
+		ids := enqueueFlow(t, q, flow.Batch(k.Params(0, late)).Then(k.Params(1), flow.RunAnyway()))
+		var many []falldue.EnqueueParams
+		for i := range n {
+			many = append(many, k.Params(i, late))
+		}
+		receipts, err := q.EnqueueMany(t.Context(), many...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startWorker(t, q)
+		for _, id := range []int64{ids[0], receipts[0].ID, receipts[n-1].ID} {
+			if info := waitForState(t, q, id, falldue.StateCancelled); !info.AttemptedAt.IsZero() {
+				t.Errorf("the expired task %d was claimed", id)
+			}
+		}
+		waitForState(t, q, ids[1], falldue.StateDone)
+		if got := receive(t, ran, "the task after the expired one"); got != ids[1] {
+			t.Errorf("task %d ran, want %d", got, ids[1])
+		}
+		if err := q.Retry(t.Context(), receipts[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		waitForState(t, q, receipts[0].ID, falldue.StateDone)
+		stop()
+		o := ops.New(q)
+		left, err := o.Tasks(t.Context(), ops.Filter{State: falldue.StateCancelled}, ops.ListOptions{Limit: 1})
+		if err != nil || len(left.Tasks) != 1 {
+			t.Fatalf("the expired tasks are %+v (error %v)", left, err)
+		}
+		list, err := o.History(t.Context(), ops.HistoryFilter{Step: time.Hour, From: left.Tasks[0].UpdatedAt.Add(-2 * time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expired := int64(0)
+		for _, s := range list {
+			expired += s.Expired
+		}
+		if expired != n+1 {
+			t.Errorf("the history has %d expired tasks, want %d", expired, n+1)
+		}
+	}},
+}
