@@ -16,7 +16,7 @@ func TestParsedPolicyPrintsAsText(t *testing.T) {
 	for text, want := range map[string]string{
 		"15s+n^4": "delay 15s + n^4",
 		"delay 15s + n^4; jitter 30s*n; attempts 26; elapsed 1h30m": "delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 90m",
-		"delay n; start 36h; attempts 2":                             "delay n; attempts 2; start 36h",
+		"delay n; start 36h; attempts 2":                            "delay n; attempts 2; start 36h",
 		"delay n\njitter delay/2\nelapsed 36h\n":                    "delay n; jitter delay / 2; elapsed 36h",
 		" n ; ; attempts 3 ;":                                       "delay n; attempts 3",
 		"delay\tn; attempts 0; jitter 0; elapsed 0":                 "delay n",

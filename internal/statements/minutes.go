@@ -33,9 +33,9 @@ type Distribution struct {
 
 // Sums is what happened to the tasks of a queue and a kind in a span of time.
 type Sums struct {
-	Queue, Kind                                           string
+	Queue, Kind                                                    string
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost, Expired int64
-	Run, Lag                                              Distribution
+	Run, Lag                                                       Distribution
 	// Waiting, DeadNow and OldestDue were measured in the span. They are null if nothing was.
 	Waiting, DeadNow, OldestDue sql.Null[int64]
 }
