@@ -25,6 +25,8 @@ const (
 	// maxEnded is how many ended members may wait for a check. The check every flowsEvery finds
 	// the others.
 	maxEnded = 100_000
+	// maxFlowsPause is the longest pause between two rounds.
+	maxFlowsPause = 100 * time.Millisecond
 )
 
 // FlowKeeper is the role that opens tasks when their dependencies, the members, have ended. It checks a
@@ -98,21 +100,36 @@ func (k *FlowKeeper) Work(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			k.events.flowsFailed(err)
 		}
-		_ = retry.Pause(ctx, time.Since(start)) // members that end in the meantime are judged together
+		_ = retry.Pause(ctx, min(time.Since(start), maxFlowsPause)) // members that end in the meantime are judged together
 	}
 }
 
-// JudgeNow judges the waiters of ended members. After a failure a worker's next check does so.
+// JudgeNow judges the waiters of ended members, and of the waiters that it cancels. After a failure a
+// worker's next check does so.
 func (k *FlowKeeper) JudgeNow(ctx context.Context) {
-	if err := k.judgeEnded(ctx); err != nil {
+	if err := k.judgeAllEnded(ctx); err != nil {
 		k.events.flowsFailed(err)
 	}
 }
 
+// judgeAllEnded judges the waiters of ended members, until no more end.
+func (k *FlowKeeper) judgeAllEnded(ctx context.Context) (first error) {
+	for more := true; more && ctx.Err() == nil; {
+		first = cmp.Or(first, k.judgeEnded(ctx))
+		k.mu.Lock()
+		more = len(k.members)+len(k.gone) > 0
+		k.mu.Unlock()
+	}
+	return first
+}
+
 // judgeEnded judges the waiters of members that have ended since the last call, and forgets the members.
+// Cancelled waiters are members of the next call, so that a deep cascade delays no other flow by more
+// than one of its levels.
 func (k *FlowKeeper) judgeEnded(ctx context.Context) error {
 	members, gone := k.take()
-	err := k.judgeMembers(ctx, members)
+	cancelled, err := k.judgeWaitersOf(ctx, members)
+	k.endedMore(cancelled)
 	for list := range slices.Chunk(gone, store.MaxBatch) {
 		err = cmp.Or(err, k.bounded(ctx, func(ctx context.Context) error { return k.table.ForgetMembers(ctx, list) }))
 	}
@@ -130,10 +147,17 @@ func (k *FlowKeeper) checkSome(ctx context.Context) error {
 	return err
 }
 
+// endedMore notes members that the role itself has cancelled, if any.
+func (k *FlowKeeper) endedMore(cancelled []int64) {
+	if len(cancelled) > 0 {
+		k.Ended(cancelled, nil)
+	}
+}
+
 // CheckAll checks all tasks with dependencies and all members.
 func (k *FlowKeeper) CheckAll(ctx context.Context) error {
 	for {
-		if err := k.checkSome(ctx); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
+		if err := cmp.Or(k.checkSome(ctx), k.judgeAllEnded(ctx)); err != nil || k.waiter == 0 && k.edge == (store.EdgeKey{}) {
 			return err
 		}
 	}
@@ -146,35 +170,47 @@ func (k *FlowKeeper) bounded(ctx context.Context, f func(context.Context) error)
 	return f(ctx)
 }
 
-// JudgeFor is judgeMembers for a process without a worker. After a failure a worker's next check does so.
+// JudgeFor is judgeMembers for a process without a worker. After a failure, and for the rest of a cascade
+// that lasts longer than ctx, a worker's next check does so.
 func (k *FlowKeeper) JudgeFor(ctx context.Context, members []int64) {
-	if err := k.judgeMembers(ctx, members); err != nil {
+	if err := k.judgeMembers(ctx, members); err != nil && ctx.Err() == nil {
 		k.events.flowsFailed(err)
 	}
 }
 
 // judgeMembers opens or cancels the tasks that wait for ended members, and then the tasks that wait for
-// cancelled ones. A waiter that the database refuses does not hold up others. The error is the first.
+// cancelled ones. It ends between two levels if ctx has ended. The error is the first.
 func (k *FlowKeeper) judgeMembers(ctx context.Context, members []int64) (first error) {
 	for len(members) > 0 {
-		waiters := map[int64]bool{}
-		for list := range slices.Chunk(members, store.MaxBatch) {
-			first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
-				ids, err := k.table.WaitersOf(ctx, list)
-				for _, id := range ids {
-					waiters[id] = true
-				}
-				return err
-			}))
+		if ctx.Err() != nil {
+			return cmp.Or(first, context.Cause(ctx))
 		}
-		members = nil
-		for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
-			cancelled, err := k.judge(ctx, list)
-			first = cmp.Or(first, err)
-			members = append(members, cancelled...)
-		}
+		var err error
+		members, err = k.judgeWaitersOf(ctx, members)
+		first = cmp.Or(first, err)
 	}
 	return first
+}
+
+// judgeWaitersOf opens or cancels the tasks that wait for ended members, and returns those that it has
+// cancelled. A waiter that the database refuses does not hold up others. The error is the first.
+func (k *FlowKeeper) judgeWaitersOf(ctx context.Context, members []int64) (cancelled []int64, first error) {
+	waiters := map[int64]bool{}
+	for list := range slices.Chunk(members, store.MaxBatch) {
+		first = cmp.Or(first, k.bounded(ctx, func(ctx context.Context) error {
+			ids, err := k.table.WaitersOf(ctx, list)
+			for _, id := range ids {
+				waiters[id] = true
+			}
+			return err
+		}))
+	}
+	for list := range slices.Chunk(slices.Sorted(maps.Keys(waiters)), store.MaxBatch) {
+		ended, err := k.judge(ctx, list)
+		first = cmp.Or(first, err)
+		cancelled = append(cancelled, ended...)
+	}
+	return cancelled, first
 }
 
 // judge judges waiters, and returns those that it has cancelled.
@@ -251,7 +287,8 @@ func (k *FlowKeeper) sweepWaiters(ctx context.Context) (some bool, first error) 
 		}
 		some = some || len(verdicts) > 0 || k.waiter > 0
 		cancelled, err := k.carryOut(ctx, verdicts)
-		first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+		first = cmp.Or(first, err)
+		k.endedMore(cancelled)
 		if len(verdicts) < store.MaxBatch {
 			k.waiter = 0
 			break
@@ -271,7 +308,8 @@ func (k *FlowKeeper) checkEdges(ctx context.Context) (first error) {
 		}))
 		if waiters = slices.Compact(slices.Sorted(slices.Values(waiters))); len(waiters) > 0 {
 			cancelled, err := k.judge(ctx, waiters)
-			first = cmp.Or(first, err, k.judgeMembers(ctx, cancelled))
+			first = cmp.Or(first, err)
+			k.endedMore(cancelled)
 		}
 		if first != nil || k.edge == (store.EdgeKey{}) {
 			break

@@ -118,3 +118,93 @@ func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
 		}
 	})
 }
+
+// deepFlows is a table of flows with a cascade without an end from member 1 on: each task is cancelled
+// and cancels the next one. Member 0 has a waiter that opens.
+type deepFlows struct {
+	flowTable
+	judged func(id int64)
+}
+
+func (f *deepFlows) WaitersOf(_ context.Context, members []int64) (ids []int64, err error) {
+	for _, m := range members {
+		ids = append(ids, m+1)
+		if m == 0 {
+			ids[len(ids)-1] = -1
+		}
+	}
+	return ids, nil
+}
+
+func (f *deepFlows) Judge(_ context.Context, ids []int64) (list []store.Verdict, err error) {
+	for _, id := range ids {
+		f.judged(id)
+		to := store.IsCancelled
+		if id < 0 {
+			to = store.Opens
+		}
+		list = append(list, store.Verdict{ID: id, To: to})
+	}
+	return list, nil
+}
+
+func (f *deepFlows) EndWaiting(_ context.Context, ids []int64, _ store.Fate) ([]int64, error) {
+	return ids, nil
+}
+
+func (f *deepFlows) JudgePage(context.Context, int64) ([]store.Verdict, error) { return nil, nil }
+
+func (f *deepFlows) CheckEdges(context.Context, store.EdgeKey) (store.EdgeKey, []int64, error) {
+	return store.EdgeKey{}, nil, nil
+}
+
+// TestADeepCascadeDelaysNoOtherFlow: while a cascade without an end goes on, another flow waits for one
+// level of it.
+func TestADeepCascadeDelaysNoOtherFlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		const level = 10 * time.Millisecond
+		var k *FlowKeeper
+		var ended, opened time.Time
+		f := &deepFlows{judged: func(id int64) {
+			time.Sleep(level) // by the clock of the bubble
+			switch {
+			case id < 0:
+				opened = time.Now()
+				cancel()
+			case id == 50:
+				ended = time.Now()
+				k.Ended([]int64{0}, nil)
+			case id > 1000:
+				t.Error("the other flow waits for 1,000 levels")
+				cancel()
+			}
+		}}
+		k = NewFlowKeeper(f, func(context.Context, string) {}, slog.New(slog.DiscardHandler))
+		k.Ended([]int64{1}, nil)
+		k.Work(ctx)
+		if late := opened.Sub(ended); opened.IsZero() || late > 4*level {
+			t.Errorf("the other flow goes on %v after its member has ended, want up to four levels of %v", late, level)
+		}
+	})
+}
+
+// TestACascadeEndsWithItsContext: the cascade of a Cancel ends when the caller's time is up.
+func TestACascadeEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	last := int64(0)
+	f := &deepFlows{judged: func(id int64) {
+		last = id
+		if id == 50 {
+			cancel()
+		}
+	}}
+	NewFlowKeeper(f, func(context.Context, string) {}, slog.New(slog.DiscardHandler)).JudgeFor(ctx, []int64{1})
+	if last != 50 {
+		t.Errorf("the cascade went on to task %d, want 50", last)
+	}
+}
