@@ -269,9 +269,8 @@ func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 			}
 			continue
 		}
-		kind := retry.KindOf(b.o.store.Server().Classify(err), late)
-		wait := batch.Failed(n, kind)
-		if ctx.Err() != nil || kind == retry.Outage || batch.Failures > retry.FailuresBeforePause {
+		failure, wait := batch.Failed(n, b.o.store.Server().Classify(err), late)
+		if ctx.Err() != nil || batch.Hopeless(failure) {
 			return err
 		}
 		if n == 1 {

@@ -227,9 +227,8 @@ func (s *suspects) take(ctx context.Context, w *walk, list []store.Candidate) bo
 			}
 			continue
 		}
-		failure := retry.KindOf(s.table.Classify(err), late)
+		failure, wait := w.batchSize.Failed(n, s.table.Classify(err), late)
 		w.err, w.blamed = err, w.blamed || failure == retry.Refused
-		wait := w.batchSize.Failed(n, failure)
 		if late {
 			wait = max(wait, retry.ErrorPause(0))
 		}

@@ -22,23 +22,30 @@ func NewBatchSize() BatchSize { return BatchSize{Size: store.MaxBatch} }
 // Accepted records that a statement succeeded.
 func (p *BatchSize) Accepted() { *p = BatchSize{Size: min(2*p.Size, store.MaxBatch)} }
 
-// Failed records that a statement for n tasks failed, and returns how long to wait
-// before the next one.
-func (p *BatchSize) Failed(n int, t FailureKind) time.Duration {
+// Failed records that a statement for n tasks failed with an error of a class, late if the statement timed
+// out. It returns what the error may mean, and how long to wait before the next statement.
+func (p *BatchSize) Failed(n int, class dialect.Class, late bool) (kind FailureKind, wait time.Duration) {
+	kind = KindOf(class, late)
 	p.Failures++
 	p.Size = (n + 1) / 2
-	switch t {
+	switch kind {
 	case Refused:
-		return 0
+		return kind, 0
 	case Outage:
-		return ErrorPause(p.Failures - 1)
+		return kind, ErrorPause(p.Failures - 1)
 	case timedOut:
 		p.Size = (n + 7) / 8 // halves would take too long
 	}
 	if p.Failures <= FailuresBeforePause {
-		return 0
+		return kind, 0
 	}
-	return ErrorPause(p.Failures - FailuresBeforePause)
+	return kind, ErrorPause(p.Failures - FailuresBeforePause)
+}
+
+// Hopeless reports whether to give up a list after a failure of a kind: smaller batches will not succeed
+// either.
+func (p *BatchSize) Hopeless(kind FailureKind) bool {
+	return kind == Outage || p.Failures > FailuresBeforePause
 }
 
 // FailuresBeforePause is how often in a row a statement may fail without a pause, unless the

@@ -128,8 +128,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 			list = list[n:]
 			continue
 		}
-		failure := retry.KindOf(l.table.Classify(err), late)
-		batchSize.Failed(n, failure)
+		failure, _ := batchSize.Failed(n, l.table.Classify(err), late)
 		if late && batchSize.Failures > maxHangs || failure == retry.Outage || failure == retry.Unclear && batchSize.Failures > retry.FailuresBeforePause {
 			l.events.extendFailed(len(list), err)
 			return lost

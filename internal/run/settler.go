@@ -276,8 +276,7 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 			}
 			continue
 		}
-		failure := retry.KindOf(s.Table.Classify(err), late)
-		wait := s.batchSize.Failed(n, failure)
+		failure, wait := s.batchSize.Failed(n, s.Table.Classify(err), late)
 		if n == 1 {
 			s.park(batch[0], err, failure == retry.Outage || ctx.Err() != nil)
 			batch = batch[1:]

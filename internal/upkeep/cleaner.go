@@ -150,9 +150,7 @@ func (c *Cleaner) cleanLane(ctx context.Context, queue string, h store.Head, ret
 			}
 			continue
 		}
-		failure := retry.KindOf(c.table.Classify(err), late)
-		batch.Failed(n, failure)
-		if n == 0 || failure == retry.Outage || batch.Failures > retry.FailuresBeforePause {
+		if failure, _ := batch.Failed(n, c.table.Classify(err), late); n == 0 || batch.Hopeless(failure) {
 			return err
 		}
 		if n == 1 {
