@@ -119,7 +119,8 @@ func checkDelays(ctx context.Context, table delayChecker, list []*CompiledPolicy
 	for k, i := range part {
 		formulas[k] = list[i].Policy.Delay()
 	}
-	if err = table.CheckDelays(ctx, formulas); ctx.Err() != nil {
+	err = table.CheckDelays(ctx, formulas)
+	if ctx.Err() != nil {
 		late = err
 	}
 	return err, late

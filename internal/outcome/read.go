@@ -18,7 +18,9 @@ type Shown struct {
 	Original error // or nil
 }
 
-func (e *Shown) Error() string        { return e.Err.Error() }
+func (e *Shown) Error() string { return e.Err.Error() }
+
+// Is reports whether the error that was read is target.
 func (e *Shown) Is(target error) bool { return errors.Is(e.Err, target) }
 
 // Unwrap returns the handler's error.
