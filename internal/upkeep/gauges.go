@@ -22,13 +22,13 @@ type Gauges struct {
 	tables    overdue.Tables
 	handlers  map[string]*run.Handler // by kind
 	pauses    pauses
-	own       *control.TaskPolicies
+	perTask   *control.TaskPolicies
 	overrides *control.Overrides
 }
 
 // NewGauges returns the gauges of a worker's tables.
-func NewGauges(s *store.Store, handlers map[string]*run.Handler, pauses pauses, own *control.TaskPolicies, overrides *control.Overrides) *Gauges {
-	return &Gauges{store: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, own: own, overrides: overrides}
+func NewGauges(s *store.Store, handlers map[string]*run.Handler, pauses pauses, perTask *control.TaskPolicies, overrides *control.Overrides) *Gauges {
+	return &Gauges{store: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
 }
 
 // Measure measures all tasks. It is for one goroutine.
@@ -84,7 +84,7 @@ func (g *Gauges) delay(queue string, h store.Head) (time.Duration, bool) {
 	}
 	var policy *control.CompiledPolicy
 	if h.Policy != "" {
-		policy = g.own.PolicyOf(queue, h.Lane, nil)
+		policy = g.perTask.PolicyOf(queue, h.Lane, nil)
 	} else if handler := g.handlers[h.Kind]; handler != nil {
 		policy = handler.Policy
 	}

@@ -91,9 +91,9 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 			}
 		}
 	}
-	perTask := map[string]control.CachedPolicy{}
+	known := map[string]control.CachedPolicy{}
 	if len(keys) > 0 {
-		perTask, err = w.own.Load(ctx, keys)
+		known, err = w.perTask.Load(ctx, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -101,10 +101,10 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 	for i := range list {
 		at := &list[i]
 		if at.Policy != "" {
-			if err := perTask[at.Policy].Err; err != nil {
+			if err := known[at.Policy].Err; err != nil {
 				return nil, err
 			}
-			at.policy = perTask[at.Policy].Policy
+			at.policy = known[at.Policy].Policy
 		}
 		at.policy = w.overrides.Current(at.queue, at.Lane, at.policy)
 		at.wait = at.policy.DelayIn(at.Lane) - store.Duration(at.Now-max(at.Anchor, 0))

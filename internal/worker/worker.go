@@ -40,7 +40,7 @@ type Worker struct {
 	flows       *upkeep.FlowKeeper
 	changes     *control.ChangeReader
 	overrides   *control.Overrides
-	own         *control.TaskPolicies
+	perTask     *control.TaskPolicies
 	cleaner     *upkeep.Cleaner
 	announcer   *upkeep.Announcer
 	historian   *upkeep.Historian // nil if the worker keeps no history
@@ -170,7 +170,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	effects := effects{claimed, pollers, dispatchers}
 	overrides := control.NewOverrides(s, run.PoliciesOf(cfg.Handlers), effects, health, log)
 	changes := control.NewChangeReader(s, overrides, effects, health, log)
-	own := control.NewTaskPolicies(s, policies, health, log)
+	perTask := control.NewTaskPolicies(s, policies, health, log)
 
 	leases := run.NewLeases(cfg.ID, cfg.Lease, claimed, s, changes, o, log)
 	progress := run.NewProgressWriter(cfg.ID, s, log)
@@ -205,7 +205,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		limited = limited || limiter.Any
 		pollers[name] = claim.NewPoller(claim.PollerConfig{
 			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
-			Gates: claim.NewGates(name, changes, cfg.Handlers, own, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
+			Gates: claim.NewGates(name, changes, cfg.Handlers, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
 			PollInterval: cfg.PollInterval, Table: s, Finder: s.NewLaneFinder(name), Dispatcher: dispatchers[name], Settler: settler,
 			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
@@ -215,7 +215,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
 	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
-		own, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
+		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
 		upkeep.NewOverdueWatch(s, queues, cfg.Handlers, changes, overrides, log),
 		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
 	}
@@ -227,13 +227,13 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	}
 	var historian *upkeep.Historian
 	if !cfg.NoHistory {
-		gauges := upkeep.NewGauges(s, cfg.Handlers, changes, own, overrides)
+		gauges := upkeep.NewGauges(s, cfg.Handlers, changes, perTask, overrides)
 		historian = upkeep.NewHistorian(tally, dispatchers, gauges, s, log)
 	}
 	return &Worker{
 		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
 		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
-		changes: changes, overrides: overrides, own: own, cleaner: cleaner, roles: roles,
+		changes: changes, overrides: overrides, perTask: perTask, cleaner: cleaner, roles: roles,
 		historian: historian,
 		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, claimed, ended, health, s, log),
 	}
