@@ -59,8 +59,8 @@ func Graph(title string, nodes []Node) Drawing {
 		room, middle := b.right-b.left-12, (b.left+b.right)/2
 		d.Shapes = append(d.Shapes,
 			Path{Lines: [][]Point{b.rectangle()}, Fill: Paper, Stroke: cmp.Or(node.Color, Faint), Width: width},
-			Text{At: Point{middle, b.top + 20}, Anchor: Middle, Size: textSize, Color: Ink, Text: fit(node.Title, textSize, room), Full: clean(node.Title)},
-			Text{At: Point{middle, b.top + 38}, Anchor: Middle, Size: textSize, Color: Faint, Text: fit(node.Text, textSize, room), Full: clean(node.Text)})
+			Text{At: Point{middle, b.top + 19}, Anchor: Middle, Size: textSize, Color: Ink, Text: fit(node.Title, textSize, room), Full: clean(node.Title)},
+			Text{At: Point{middle, b.top + 38.5}, Anchor: Middle, Size: textSize, Color: Faint, Text: fit(node.Text, textSize, room), Full: clean(node.Text)})
 	}
 	return d
 }
