@@ -124,8 +124,8 @@ const laneCount = 1 + 3 + waitingKinds*waitingLevels
 
 // sweep finds the lanes of the queue with one statement.
 func sweep(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error {
-	stmt := statements.Sweep(server, tables)
-	return expectRows(ctx, tx, laneCount, stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil))
+	stmt, place := statements.Sweep(server, tables, 1), statements.FirstPlace("default")
+	return expectRows(ctx, tx, laneCount, stmt.SQL, stmt.Bind(statements.Values{"page": 2 * laneCount}, []statements.Row{statements.PlaceColumns(server).Row(&place)}))
 }
 
 // sweepBySteps finds the lanes of the queue with one statement per lane.

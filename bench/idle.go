@@ -22,6 +22,32 @@ func idle(ctx context.Context, c *config, db database, s subject) (values, error
 	return values{"": perMinute}, err
 }
 
+// idleQueues counts the statements of an idle worker of many queues.
+func idleQueues(ctx context.Context, c *config, db database, s subject) (values, error) {
+	f, ok := s.(*falldueSubject)
+	if !ok || !isFalldue(s) {
+		return nil, errors.ErrUnsupported
+	}
+	one, err := openFalldue(tuned)(ctx, db, settings{counts: true})
+	if err != nil {
+		return nil, err
+	}
+	defer one.close()
+	if err := insertSeries(ctx, f.pools[0], f.engine, 500, `insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
+		select 'queue.' || (i - 1), 'bench', 1, %[1]s, %[1]s, '`+encoded+`'`); err != nil {
+		return nil, err
+	}
+	if err := db.analyze(ctx); err != nil {
+		return nil, err
+	}
+	alone, err := idleStatements(ctx, c, db, one)
+	if err != nil {
+		return nil, err
+	}
+	many, err := idleStatements(ctx, c, db, s)
+	return values{"": many / 60, "idle_1_queue_per_s": alone / 60}, err
+}
+
 // idleStatements returns how many statements a worker without tasks makes in a minute.
 func idleStatements(ctx context.Context, c *config, db database, s subject) (perMinute float64, err error) {
 	stop, err := s.work(ctx, func() error { return errors.New("an idle worker ran a task") })

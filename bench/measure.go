@@ -140,6 +140,11 @@ var measures = []measure{
 		about: "the statements of a worker that has been idle for as long as --silence says, while %[1]s tasks wait until tomorrow (falldue on PostgreSQL: which listens), for ten times --while; PostgreSQL counts transactions, MySQL and MariaDB count all statements of the server, which must have no other user in the meantime, and on SQLite the driver counts",
 	},
 	{
+		name: "idle_500_queues_per_s", unit: "/s", single: true, settings: settings{queues: 500, counts: true}, engines: []string{postgres, mySQL, mariaDB, sqlite}, run: idleQueues,
+		also:  []string{"idle_1_queue_per_s"},
+		about: "the statements a second of a worker of 500 queues that has been idle for as long as --silence says, while a task waits in each queue until tomorrow, counted as in idle_statements_per_minute; idle_1_queue_per_s is the same for a worker of the default queue, before",
+	},
+	{
 		name: "profile_s", unit: "s", single: true, run: profileTime, also: []string{"profile_s_max"},
 		about: "the seconds in which package ops reads the profile of %[1]s tasks that wait after failures, of 240 lanes and with anchors all over a day, which is what most of the time of falldue forecast and falldue policy diff is; the median of three readings, and profile_s_max is the longest",
 	},

@@ -89,7 +89,7 @@ func plans(explained []store.Explained, err error) ([]Plan, error) {
 // waits.
 func (o *Ops) explainable(ctx context.Context, queue string) (store.ClaimParams, error) {
 	params := store.ClaimParams{Queue: queue, Worker: "explain", Lease: time.Minute, Limit: explainedLanes}
-	heads, err := o.store.NewLaneFinder(queue).Find(ctx)
+	heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
 	if err != nil {
 		return params, err
 	}

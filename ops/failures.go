@@ -91,7 +91,7 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 		return f, err
 	}
 	for _, queue := range queues {
-		heads, err := o.store.NewLaneFinder(queue).Find(ctx)
+		heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
 		if err != nil {
 			return f, err
 		}

@@ -44,7 +44,7 @@ func (o *Ops) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
 	var list []OwnPolicy
 	counted := 0
 	for _, queue := range queues {
-		heads, err := o.store.NewLaneFinder(queue).Find(ctx)
+		heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
 func (o *Ops) waitingIn(ctx context.Context, names []string, now snapshot) ([]Queue, error) {
 	list := make([]Queue, 0, len(names))
 	for _, name := range names {
-		heads, err := o.store.NewLaneFinder(name).Find(ctx)
+		heads, err := o.store.NewLaneFinder().FindAll(ctx, name)
 		if err != nil {
 			return nil, err
 		}

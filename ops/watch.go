@@ -195,7 +195,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 	}
 	lanes := 0
 	for _, queue := range queues {
-		heads, err := w.o.store.NewLaneFinder(queue).Find(ctx)
+		heads, err := w.o.store.NewLaneFinder().FindAll(ctx, queue)
 		if err != nil {
 			return nil, err
 		}

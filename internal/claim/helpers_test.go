@@ -3,11 +3,13 @@ package claim
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -63,14 +65,21 @@ type fakeFinder struct {
 	look func([]store.Source) ([]store.Head, error)
 }
 
-func (f fakeFinder) Find(context.Context) ([]store.Head, error) {
+func (f fakeFinder) Find(_ context.Context, places []store.Place, _ int) (found []store.Found, rest []store.Place, err error) {
 	if f.find == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return f.find()
+	heads, err := f.find()
+	if err != nil {
+		return nil, places, err
+	}
+	for _, h := range heads {
+		found = append(found, store.Found{Queue: places[0].Queue, Head: h})
+	}
+	return found, nil, nil
 }
 
-func (f fakeFinder) Recheck(_ context.Context, sources []store.Source) ([]store.Head, error) {
+func (f fakeFinder) Recheck(_ context.Context, _ string, sources []store.Source) ([]store.Head, error) {
 	if f.look == nil {
 		return nil, nil
 	}
@@ -92,8 +101,50 @@ type idleSettler struct{}
 
 func (idleSettler) Behind() bool { return false }
 
-// noOutage is the outage of a sweeper without a poller.
-func noOutage() *outage { return &outage{woken: make(chan struct{}, 1)} }
+// newTestPoller returns a poller with a sweeper of its own, which uses a finder.
+func newTestPoller(cfg PollerConfig, f finder) *Poller {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Table == nil {
+		cfg.Table = fakeTable{}
+	}
+	if cfg.Budget == nil {
+		cfg.Budget = run.NewBudget(1, 0)
+	}
+	cfg.All, cfg.Observer, cfg.Settler = Pollers{}, noObserver{}, idleSettler{}
+	cfg.Sweeper = NewSweeper(f, cfg.All, cfg.Table.Classify, cfg.Log, noObserver{})
+	p := NewPoller(cfg)
+	cfg.All[cfg.Queue] = p
+	return p
+}
+
+// work lets a poller and its sweeper work until ctx ends.
+func (p *Poller) work(ctx context.Context) {
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { p.Sweeper.Work(ctx) })
+	p.Loop(ctx)
+	sweeping.Wait()
+}
+
+// searchNow makes the next search of a poller's queue, whenever that is due.
+func (p *Poller) searchNow(ctx context.Context) error {
+	p.search.at = time.Now()
+	for {
+		if _, err := p.Sweeper.round(ctx); err != nil || p.search.sweep == nil || p.search.sweep.failures > 0 {
+			return err
+		}
+	}
+}
+
+// searchWhenDue waits until a search of a poller's queue is due, and makes it.
+func (p *Poller) searchWhenDue(ctx context.Context) {
+	time.Sleep(time.Until(p.Sweeper.next()))
+	_, _ = p.Sweeper.round(ctx)
+}
+
+// nextSearch returns when the next search of a poller's queue is due.
+func (p *Poller) nextSearch() time.Time { return p.search.at }
 
 // noRules knows the delay of no lane, and no limits.
 type noRules struct{}

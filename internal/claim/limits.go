@@ -78,7 +78,7 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 		p.park(at, rest, start)
 	}
 	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
-		p.sweeper.makeDueSoon()
+		p.search.makeDueSoon()
 	}
 	p.lanes.Open(result.Open)
 }
@@ -91,11 +91,11 @@ func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
 			if policy := p.Gates.policyOf(next.Lane, nil); policy != nil {
 				delay := policy.DelayIn(next.Lane)
 				due := start.Add(delay - store.Duration(next.Now-next.Anchor))
-				p.lanes.ParkBehind(at, rest.Name, lanes.FirstTask{Lane: next.Lane, Due: due, Delay: delay, Anchor: next.Anchor, Now: next.Now}, p.sweeper.every)
+				p.lanes.ParkBehind(at, rest.Name, lanes.FirstTask{Lane: next.Lane, Due: due, Delay: delay, Anchor: next.Anchor, Now: next.Now}, p.search.every)
 				return
 			}
 		}
-		p.lanes.Park(at, rest.Name, rest.Wait, p.sweeper.every)
+		p.lanes.Park(at, rest.Name, rest.Wait, p.search.every)
 	case store.Outrun:
 		p.lanes.Park(at, rest.Name, 0, maxSlotWait)
 	default:

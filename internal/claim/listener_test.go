@@ -38,9 +38,8 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 			claims, sweeps, waited := 0, 0, time.Duration(0)
 			var noticed atomic.Value // a time
 			noticed.Store(time.Now())
-			p := NewPoller(PollerConfig{
-				Observer: noObserver{},
-				Queue:    "mine", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
+			p := newTestPoller(PollerConfig{
+				Queue: "mine", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler),
 				Handlers: map[string]*run.Handler{"k": {Kind: "k", Queue: "mine"}}, OneStatement: true,
 				Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
 				Table: fakeTable{claim: func(store.ClaimParams) ([]*store.Claim, error) {
@@ -50,8 +49,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 					return nil, nil
 				}},
 				Dispatcher: noDispatcher{}, AscendingIDs: true, PollInterval: time.Hour,
-				Finder: fakeFinder{find: func() ([]store.Head, error) { sweeps++; return nil, nil }},
-			})
+			}, fakeFinder{find: func() ([]store.Head, error) { sweeps++; return nil, nil }})
 			l := &Listener{pollers: Pollers{"mine": p}, listen: func(ctx context.Context, _ string, wake func(string)) error {
 				for retry.Pause(ctx, c.every) == nil {
 					noticed.Store(time.Now())
@@ -62,7 +60,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+time.Millisecond)
 			defer cancel()
 			go l.Work(ctx)
-			p.Loop(ctx)
+			p.work(ctx)
 			synctest.Wait()
 			if claims > c.claims || claims < c.claims/2 || sweeps > c.sweeps || sweeps < c.sweeps/2 {
 				t.Errorf("notices for %q each %v: %d claims and %d sweeps in 2 s", c.notice, c.every, claims, sweeps)

@@ -27,9 +27,8 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 			handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
 			handlers["k"].Limits = []store.Limit{{Name: "kind k running of ", PerKey: true, Form: store.Running, Most: 2}}
 			claims := 0
-			p := NewPoller(PollerConfig{
-				Observer: noObserver{},
-				Queue:    "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
+			p := newTestPoller(PollerConfig{
+				Queue: "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler),
 				Gates: Gates{handledKinds(handlers)}, Handlers: handlers, Limiter: NewLimiter(nil, handlers),
 				Table: fakeTable{limited: func(p store.ClaimParams) (store.Limited, error) {
 					if claims++; claims > most {
@@ -41,13 +40,13 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 					}
 					return store.Limited{Rests: rests}, nil
 				}},
-				Dispatcher: noDispatcher{}, Finder: fakeFinder{}, PollInterval: time.Second, AscendingIDs: true,
-			})
+				Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
+			}, fakeFinder{})
 			for i := range keys {
 				p.lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())
 			}
-			p.sweeper.at = time.Now().Add(time.Hour)
-			p.Loop(ctx)
+			p.search.at = time.Now().Add(time.Hour)
+			p.work(ctx)
 			if claims < 10 || claims > most {
 				t.Errorf("%s: %d claims in ten seconds, want 10 to %d", name, claims, most)
 			}

@@ -27,12 +27,11 @@ func TestPollersGoByOverrides(t *testing.T) {
 	o := control.NewOverrides(controltest.Database{}, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
 	texts := map[string]string{"own": "delay 2h"}
 	policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, report, log)
-	p := NewPoller(PollerConfig{
-		Observer: noObserver{},
-		Queue:    "default", Budget: run.NewBudget(1, 0),
+	p := newTestPoller(PollerConfig{
+		Queue: "default", Budget: run.NewBudget(1, 0),
 		Gates:        Gates{handledKinds{"mail": {Policy: kind}}, readablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
 		PollInterval: time.Hour, AscendingIDs: true,
-	})
+	}, fakeFinder{})
 	pollers["default"] = p
 	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 	with := at
@@ -94,31 +93,28 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 			heads = append(heads, h)
 		}
 		plain := head("k", 0, 0)
-		s := &sweeper{
-			outage: noOutage(), every: time.Second, pauseFactor: searchPauseFactor,
-			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{log}, wake: make(chan struct{}, 1),
-			gates:  Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{policies, "default"}},
-			finder: fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }},
-		}
+		p := newTestPoller(PollerConfig{
+			Queue: "default", PollInterval: time.Second, AscendingIDs: true, Log: log,
+			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{policies, "default"}},
+		}, fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		go policies.Work(ctx)
 		for range 2 {
-			if err := s.search(ctx); err != nil {
+			if err := p.searchNow(ctx); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if due := s.lanes.Due(time.Now(), 2*count); len(due) != 1 || due[0] != plain.Lane {
+		if due := p.lanes.Due(time.Now(), 2*count); len(due) != 1 || due[0] != plain.Lane {
 			t.Errorf("%d lanes are due while policies are read, want that of the plain task", len(due))
 		}
 		close(answer)
 		time.Sleep(time.Minute) // of synctest's clock
 		synctest.Wait()
-		if due := s.lanes.Due(time.Now(), 2*count); len(due) != count+1 {
+		if due := p.lanes.Due(time.Now(), 2*count); len(due) != count+1 {
 			t.Errorf("%d lanes are due when all policies are known, want %d", len(due), count+1)
 		}
-		if err := s.search(ctx); err != nil {
+		if err := p.searchNow(ctx); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -26,14 +26,15 @@ type Poller struct {
 	PollerConfig
 	lanes    *lanes.Tracker
 	suspects *suspects
-	sweeper  *sweeper
+	search   *search
 	slots    slotWaiter
 	outage   *outage
 	expiry   *expiry
 
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
-	sweepRequested atomic.Bool   // a task may wait that the tracker does not know
+	full           atomic.Bool   // the poller waits for room for more tasks
+	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
 	nextRequest    time.Time     // when the next request to sweep may be followed; only Loop uses it
 }
@@ -50,7 +51,7 @@ type PollerConfig struct {
 	Slot            int64 // identifies the claim slots of the poller's claims
 
 	Table      table
-	Finder     finder
+	Sweeper    *Sweeper
 	Dispatcher dispatcher
 	Settler    settler
 	Log        *slog.Logger
@@ -71,14 +72,6 @@ type table interface {
 	Candidates(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
 	Expire(ctx context.Context, queue string, at store.Lane, within time.Duration, why string) (store.Expired, error)
 	Classify(error) dialect.Class
-}
-
-// finder finds the first tasks of lanes.
-type finder interface {
-	// Find finds all lanes of the queue.
-	Find(context.Context) ([]store.Head, error)
-	// Recheck finds the first tasks of some lanes.
-	Recheck(context.Context, []store.Source) ([]store.Head, error)
 }
 
 // dispatcher runs claimed tasks.
@@ -111,12 +104,13 @@ func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(laneRules{cfg.Gates, cfg.Limiter})
 	expiry := newExpiry(cfg)
-	outage := &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}
-	return &Poller{
-		PollerConfig: cfg, lanes: lanes, sweeper: newSweeper(cfg, lanes, outage, expiry, woken), outage: outage, expiry: expiry,
+	p := &Poller{
+		PollerConfig: cfg, lanes: lanes, outage: &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}, expiry: expiry,
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, table: cfg.Table, events: cfg.events()},
 		woken:    woken, assistWanted: make(chan struct{}, 1),
 	}
+	p.search = newSearch(cfg, lanes, expiry, func() bool { return !p.full.Load() }, woken)
+	return p
 }
 
 // ExpireLate cancels tasks that have not started in time, until ctx ends.
@@ -163,14 +157,11 @@ func (p *Poller) SweepNow() {
 
 // Loop claims until ctx ends.
 func (p *Poller) Loop(ctx context.Context) {
-	defer p.sweeper.running.Wait()
 	for ctx.Err() == nil {
-		if err := p.sweeper.failure(); err != nil {
-			p.failed(ctx, err, p.outage.pause())
-			continue
-		}
 		if p.Room() == 0 {
+			p.full.Store(true)
 			retry.Await(ctx, p.Budget.Freed, time.Hour)
+			p.full.Store(false)
 			continue
 		}
 		next, err := p.claimDue(ctx)
@@ -271,16 +262,16 @@ func (p *Poller) ahead(at store.Lane) int {
 	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit)
 }
 
-// claimDue claims what is due, sweeps if a sweep is due, and returns how long to sleep.
+// claimDue claims what is due, and returns how long to sleep.
 func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
-		p.sweeper.request()
-		if p.OneStatement { // otherwise each lane costs a statement
+		p.search.request()
+		if p.OneStatement { // else each lane is a statement of its own
 			p.hintDefaultLanes()
 		}
 	}
-	if p.sweeper.isLate() {
+	if p.search.isLate() {
 		p.hintDefaultLanes()
 	}
 	most := maxSources
@@ -298,15 +289,15 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			return 0, nil
 		}
 		if suspect != nil {
-			p.sweeper.startIfDue(ctx)
+			p.search.wakeIfDue()
 			return 0, p.claimSuspect(ctx, suspect, due[0], room)
 		}
 		if limited {
-			p.sweeper.startIfDue(ctx)
+			p.search.wakeIfDue()
 			return 0, p.claimLimited(ctx, due, room)
 		}
 		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.Budget.Limit)))
-		p.sweeper.startIfDue(ctx)
+		p.search.wakeIfDue()
 		if errors.Is(err, store.ErrNoSlot) {
 			retry.Await(ctx, nil, p.slots.refused())
 			return 0, nil
@@ -315,8 +306,11 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	p.slots.Claimed(0, room)
-	p.sweeper.startIfDue(ctx)
-	until := p.sweeper.next()
+	p.search.wakeIfDue()
+	until := time.Now().Add(time.Hour)
+	if late, ok := p.search.lateAt(); ok && late.Before(until) {
+		until = late
+	}
 	if first, ok := p.lanes.Next(); ok && first.Before(until) {
 		until = first
 	}
@@ -408,7 +402,7 @@ func (p *Poller) learn(due []store.Lane, policies []*control.CompiledPolicy, cla
 			took[c.From] = c.Anchor
 		}
 		if p.lanes.Emptied(due, took, start) || len(claims) > 0 {
-			p.sweeper.makeDueSoon()
+			p.search.makeDueSoon()
 		}
 		return
 	}

@@ -24,12 +24,12 @@ import (
 func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	t.Parallel()
 	for _, unclaimable := range []bool{false, true} {
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, Settler: idleSettler{}, AscendingIDs: true})
+		p := newTestPoller(PollerConfig{Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, AscendingIDs: true}, fakeFinder{})
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
 		p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
-		p.sweeper.at = now.Add(time.Hour)
+		p.search.at = now.Add(time.Hour)
 		p.learn([]store.Lane{at}, nil, nil, 1, now)
-		if soon := p.sweeper.next().Before(now.Add(time.Minute)); soon == unclaimable {
+		if soon := p.nextSearch().Before(now.Add(time.Minute)); soon == unclaimable {
 			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
 		}
 		if _, known := p.lanes.Next(); known {
@@ -50,10 +50,11 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 		db := sqlx.NewDb(sql.OpenDB(testdb.Dead{}), "dead")
 		defer db.Close()
 		s := store.New(db, server, store.Options{})
-		p := NewPoller(PollerConfig{Observer: noObserver{}, Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, AscendingIDs: true, Finder: s.NewLaneFinder("default")})
+		p := newTestPoller(PollerConfig{Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, AscendingIDs: true}, s.NewLaneFinder())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if err := p.sweeper.search(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		p.search.beginSweep()
+		if _, _, err := p.Sweeper.find(ctx, []store.Place{p.search.sweep.place}); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			t.Errorf("sweep: %v, want its own timeout", err)
 		}
 	})
@@ -66,22 +67,20 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sweeps, claims := 0, 0
 		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
-		p := NewPoller(PollerConfig{
-			Observer: noObserver{},
-			Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Settler: idleSettler{},
+		p := newTestPoller(PollerConfig{
+			Queue: "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler),
 			Gates: Gates{handledKinds(handlers)}, Handlers: handlers,
 			Table:      fakeTable{claim: func(store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil }},
 			Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
-			Finder: fakeFinder{find: func() ([]store.Head, error) {
-				sweeps++
-				h := head("k", 0, time.Duration(sweeps)*time.Second)
-				h.Anchor = 1e15 // it stays where it is
-				return []store.Head{h}, nil
-			}},
-		})
+		}, fakeFinder{find: func() ([]store.Head, error) {
+			sweeps++
+			h := head("k", 0, time.Duration(sweeps)*time.Second)
+			h.Anchor = 1e15 // it stays where it is
+			return []store.Head{h}, nil
+		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		p.Loop(ctx)
+		p.work(ctx)
 		if claims < 50 || claims > 70 || sweeps > 70 {
 			t.Errorf("in a minute with a poll each second it swept %d times and claimed %d times", sweeps, claims)
 		}

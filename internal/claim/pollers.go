@@ -21,7 +21,7 @@ func (s Pollers) Hint(queue string, at store.Lane, wait time.Duration) bool {
 // SweptAt returns when the last sweep of any poller ended, or the zero time.
 func (s Pollers) SweptAt() (last time.Time) {
 	for _, p := range s {
-		if at := p.sweeper.endedAt(); at.After(last) {
+		if at := p.search.endedAt(); at.After(last) {
 			last = at
 		}
 	}
@@ -31,7 +31,7 @@ func (s Pollers) SweptAt() (last time.Time) {
 // sleep makes the pollers of a worker that is asleep sweep seldom.
 func (s Pollers) sleep(asleep bool) {
 	for _, p := range s {
-		p.sweeper.asleep.Store(asleep)
+		p.search.asleep.Store(asleep)
 	}
 }
 
@@ -62,6 +62,7 @@ func (s Pollers) Notified(notice string) {
 func (s Pollers) answered() {
 	for _, p := range s {
 		retry.Signal(p.outage.woken)
+		retry.Signal(p.Sweeper.outage.woken)
 	}
 }
 
@@ -69,6 +70,7 @@ func (s Pollers) answered() {
 func (s Pollers) endOutage() (was bool) {
 	for _, p := range s {
 		was = p.outage.away.Swap(false) || was
+		was = p.Sweeper.outage.away.Swap(false) || was
 	}
 	return was
 }

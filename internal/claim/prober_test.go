@@ -89,12 +89,11 @@ func (l listening) Listening() bool { return bool(l) }
 
 // proberOf returns a prober of a worker that does not run, and its poller.
 func proberOf(s *storedTasks) (*Prober, *Poller) {
-	p := NewPoller(PollerConfig{
-		Observer: noObserver{},
-		Queue:    "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
+	p := newTestPoller(PollerConfig{
+		Queue: "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
 		Gates:        Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
-		PollInterval: time.Second, Table: fakeTable{}, Settler: idleSettler{},
-	})
+		PollInterval: time.Second, Table: fakeTable{},
+	}, fakeFinder{})
 	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: Pollers{"default": p}, demand: demandFunc(func() bool { return true }), listener: listening(false)}, p
 }
 
@@ -113,9 +112,9 @@ func TestProbesFollowActivity(t *testing.T) {
 			before, _ := s.count()
 			for end := time.Now().Add(d); time.Now().Before(end); {
 				time.Sleep(time.Second)
-				poller.sweeper.mu.Lock()
-				poller.sweeper.last = time.Now() // a sweep each second
-				poller.sweeper.mu.Unlock()
+				poller.search.mu.Lock()
+				poller.search.last = time.Now() // a sweep each second
+				poller.search.mu.Unlock()
 			}
 			synctest.Wait()
 			after, _ := s.count()
@@ -141,12 +140,12 @@ func TestProbesFollowActivity(t *testing.T) {
 			t.Errorf("while tasks come there are %v between two probes", pause)
 		}
 		probes(asleepAfter + 10*time.Second)
-		if n := probes(time.Hour) / 60; n > 35 || !poller.sweeper.asleep.Load() {
-			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
+		if n := probes(time.Hour) / 60; n > 35 || !poller.search.asleep.Load() {
+			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.search.asleep.Load())
 		}
 		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
-		if n := probes(time.Minute); n < 120 || poller.sweeper.asleep.Load() {
-			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.sweeper.asleep.Load())
+		if n := probes(time.Minute); n < 120 || poller.search.asleep.Load() {
+			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.search.asleep.Load())
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.Comp
 // LanesNow returns the first task of each lane of the queue.
 func (p *Poller) LanesNow(ctx context.Context) ([]store.Head, error) {
 	start := time.Now()
-	heads, err := p.sweeper.finder.Find(ctx)
+	heads, err := p.Sweeper.all(ctx, p.Queue)
 	p.Observer.Swept(p.Queue, len(heads), start, err)
 	return heads, err
 }

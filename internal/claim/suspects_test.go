@@ -54,19 +54,17 @@ func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Cla
 // Poller returns a poller of a queue that has only this lane.
 func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller {
 	l.table = l.fakes(class)
-	p := NewPoller(PollerConfig{
-		Observer: noObserver{},
-		Queue:    "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)), Settler: idleSettler{},
+	p := newTestPoller(PollerConfig{
+		Queue: "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)),
 		Gates:    Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
 		Handlers: map[string]*run.Handler{"k": {}},
 		Table:    &l.table, Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
-		Finder: fakeFinder{find: func() ([]store.Head, error) {
-			if len(l.tasks) == 0 {
-				return nil, nil
-			}
-			return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
-		}},
-	})
+	}, fakeFinder{find: func() ([]store.Head, error) {
+		if len(l.tasks) == 0 {
+			return nil, nil
+		}
+		return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
+	}})
 	return p
 }
 
@@ -117,7 +115,7 @@ func TestPollerStepsOverRefusedTasks(t *testing.T) {
 			run := func(d time.Duration) {
 				ctx, cancel := context.WithTimeout(t.Context(), d)
 				defer cancel()
-				p.Loop(ctx)
+				p.work(ctx)
 			}
 			run(50 * time.Second)
 			if len(l.claimed) != 997 {
@@ -170,7 +168,7 @@ func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 					cancel()
 				}
 			})
-			p.Loop(ctx)
+			p.work(ctx)
 			// Each refused task is found by about a dozen statements.
 			if took := time.Since(start); ctx.Err() != context.Canceled || took > 5*time.Second+300*takes {
 				t.Errorf("with statements of %v, %d tasks were claimed within %v", takes, len(l.claimed), took)
@@ -197,7 +195,7 @@ func TestADatabaseThatRefusesAllClaimsIsNotFlooded(t *testing.T) {
 			p := l.poller(class, &log)
 			for range 2 {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				p.Loop(ctx)
+				p.work(ctx)
 				cancel()
 				if away && l.sent > 100 {
 					t.Errorf("%v: %d statements in 20 seconds", class, l.sent)
@@ -224,6 +222,12 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 		p := l.poller(dialect.Other, &strings.Builder{})
 		other := l.at
 		other.Priority = 5
+		p.Sweeper.finder = fakeFinder{find: func() (heads []store.Head, _ error) { // all tasks stay
+			for _, at := range []store.Lane{l.at, other} {
+				heads = append(heads, store.Head{Head: statements.Head{Lane: at, Anchor: 1e15, Now: 1e15 + 1e6}})
+			}
+			return heads, nil
+		}}
 		claimed := make(chan time.Time, 1000)
 		l.table.claim = func(c store.ClaimParams) ([]*store.Claim, error) {
 			if slices.ContainsFunc(c.Sources, func(from store.Source) bool { return from.Lane == l.at }) {
@@ -256,7 +260,7 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan time.Time, 1)
-		go func() { p.Loop(ctx); ended <- time.Now() }()
+		go func() { p.work(ctx); ended <- time.Now() }()
 		p.Hint(l.at, 0)
 		for range 20 {
 			time.Sleep(10 * time.Second)
@@ -293,7 +297,7 @@ func TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect(t *testing.T) {
 		run := func(d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			p.Loop(ctx)
+			p.work(ctx)
 		}
 		run(time.Minute)
 		if len(p.suspects.known) != 1 {

@@ -2,301 +2,255 @@ package claim
 
 import (
 	"context"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
-// sweeper searches a queue for tasks that the worker does not know of, at every poll and soon
-// after a claim that emptied lanes, and records them in the lane tracker. A search is a sweep or a
-// recheck. A sweep finds all lanes, and reads each from its beginning. Sweeps are costly where
-// there are many lanes, or where an open transaction keeps the index entries of tasks that have
-// gone. Most searches are rechecks then: they read only the lanes that were emptied last, each
-// from the anchor up to which it has been claimed.
-type sweeper struct {
-	queue    string
-	every    time.Duration // the poll interval
+// Sweeper is the role that searches the queues of a worker for tasks that the worker does not know of, at every poll
+// and soon after a claim that emptied lanes, and records them in the lane trackers. One statement sweeps all queues
+// that are due. A queue with many lanes is swept in parts, with what others need between them. A part
+// that fails is tried again by smaller statements, and what was found before is kept.
+type Sweeper struct {
 	finder   finder
-	lanes    *lanes.Tracker
-	gates    Gates
-	outage   *outage
-	expiry   *expiry
-	events   events
+	classify func(error) dialect.Class
+	pollers  Pollers
 	observer Observer
-	wake     chan<- struct{} // tells the poller that a task was found
-	// pauseFactor is how many times as long as a search the pause after it is.
-	pauseFactor time.Duration
+	events   events
+	outage   *outage
+	woken    chan struct{} // signalled when a search may be due earlier
 
-	// Only one search at a time uses these:
-	reported map[corruption]bool // by the last sweep
-	sweepAt  time.Time           // from this time on a search is a sweep
+	lanes, queues int // that one statement may find, and in which it may look for them
+}
 
-	running sync.WaitGroup // waits for the running search
-	asleep  atomic.Bool    // no task has come for long, and the prober watches for new tasks
-
-	mu   sync.Mutex
-	at   time.Time     // when the next search is due
-	last time.Time     // when the last search ended
-	cost time.Duration // how long it took
-	busy bool          // a search runs
-	late time.Time     // when the running search will have taken longer than the interval
-	err  error         // of the last search, until the poller takes it
+// finder finds the first tasks of lanes.
+type finder interface {
+	// Find finds up to most lanes behind places in queues, and returns the places at which to go on.
+	// With an error, it returns what it has found before.
+	Find(ctx context.Context, places []store.Place, most int) ([]store.Found, []store.Place, error)
+	// Recheck looks only into some lanes.
+	Recheck(ctx context.Context, queue string, sources []store.Source) ([]store.Head, error)
 }
 
 const (
-	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due, and
-	// sweepPauseFactor limits sweeps to a twentieth in any case, as long as the next one is due
-	// within maxSweepPause: a sweep that waits for a connection is slow, too, and only sweeps
-	// find tasks that claims have passed over.
-	searchPauseFactor, sweepPauseFactor = 10, 20
-	maxSweepPause                       = 10 * time.Second
-	// asleepFactor is how much longer than the poll interval the pauses of a sleeping worker are.
-	asleepFactor = 8
-	// minPause is the shortest pause before a search that a claim or a notification asks for.
-	minPause = 20 * time.Millisecond
-	// maxRechecked is the greatest number of lanes that a recheck reads.
-	maxRechecked = 128
+	// firstPart is how many lanes the first statement of a worker may find, and maxPart the
+	// greatest number, which takes some 50 milliseconds. If a statement fails, such as
+	// because of a time limit of its role, the next one may find an eighth.
+	firstPart, maxPart, minPart = 1000, 5000, 200
+	// maxSwept is the greatest number of queues of one statement.
+	maxSwept = store.MaxBatch
+	// quickPart and slowPart are times of a part below and above which the next one has more lanes, or fewer.
+	quickPart, slowPart = 25 * time.Millisecond, 100 * time.Millisecond
+	// fullPauseFactor limits sweeps to a sixth of the time while enough lanes are known to be due.
+	fullPauseFactor = 5
 )
 
-func newSweeper(cfg PollerConfig, lanes *lanes.Tracker, outage *outage, expiry *expiry, wake chan<- struct{}) *sweeper {
-	pauseFactor := time.Duration(searchPauseFactor)
-	if !cfg.AscendingIDs { // searches stand in for probes
-		pauseFactor = probePauseFactor
-	}
-	return &sweeper{
-		queue: cfg.Queue, every: cfg.PollInterval, finder: cfg.Finder, lanes: lanes, gates: cfg.Gates, outage: outage, expiry: expiry,
-		events: cfg.events(), observer: cfg.Observer, wake: wake, pauseFactor: pauseFactor,
+// NewSweeper returns a sweeper of the queues of pollers.
+func NewSweeper(f finder, pollers Pollers, classify func(error) dialect.Class, log *slog.Logger, o Observer) *Sweeper {
+	return &Sweeper{
+		finder: f, classify: classify, pollers: pollers, observer: o, events: events{log},
+		outage: &outage{all: pollers, events: events{log}, woken: make(chan struct{}, 1)},
+		woken:  make(chan struct{}, 1), lanes: firstPart, queues: maxSwept,
 	}
 }
 
-// corruption is why the first task of a lane is corrupt. Each corruption is reported once.
-type corruption struct {
-	store.Lane
-	what string
-}
-
-// never is how far off the next search is while one runs, unless one is requested.
-const never = 100 * 365 * 24 * time.Hour
-
-// next returns when the next search is due, or when the running search is late.
-func (s *sweeper) next() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy {
-		return s.late
-	}
-	return s.at
-}
-
-// endedAt returns when the last search ended, or the zero time.
-func (s *sweeper) endedAt() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-// isLate reports, once in each interval, whether the running search takes longer than the
-// interval. In the meantime nothing finds the tasks that a poll would find.
-func (s *sweeper) isLate() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.busy || now.Before(s.late) {
-		return false
-	}
-	s.late = now.Add(s.every)
-	return true
-}
-
-// failure returns the error of the last search, once.
-func (s *sweeper) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.err
-	s.err = nil
-	return err
-}
-
-// startIfDue starts a search if one is due, and wakes the poller when it has ended. A search
-// can take long, and claims go on in the meantime.
-func (s *sweeper) startIfDue(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy || time.Now().Before(s.at) {
-		return
-	}
-	s.busy, s.late = true, time.Now().Add(s.every)
-	s.running.Go(func() {
-		before := s.gates.version()
-		err := s.search(ctx)
-		if err == nil {
-			s.outage.answered()
-		}
-		if s.gates.version() != before { // the search may have used the old policies
-			s.lanes.Retime()
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.busy, s.err = false, err; err != nil {
-			s.at = time.Now()
-		}
-		retry.Signal(s.wake)
-	})
-}
-
-// request makes the next search due now, or soon if the last one has just ended.
-func (s *sweeper) request() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.makeDueAfter(s.last)
-}
-
-// makeDueSoon makes the next search due soon.
-func (s *sweeper) makeDueSoon() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.makeDueAfter(time.Now())
-}
-
-// makeDueAfter makes the next search due as soon after t as the searches' share of the time
-// allows.
-func (s *sweeper) makeDueAfter(t time.Time) {
-	s.dueBy(t.Add(max(s.pauseFactor*s.cost, minPause)))
-}
-
-// search sweeps, or rechecks if sweeps would take more than their share of the time.
-func (s *sweeper) search(ctx context.Context) error {
-	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
-	defer cancel()
-	start := s.begin()
-	if start.Before(s.sweepAt) {
-		heads, err := s.finder.Recheck(ctx, s.lanes.Remembered(maxRechecked))
+// Work searches until ctx ends.
+func (s *Sweeper) Work(ctx context.Context) {
+	for ctx.Err() == nil {
+		next, err := s.round(ctx)
 		if err != nil {
-			return err
+			if pause := s.outage.pause(); ctx.Err() == nil {
+				s.outage.await(ctx, retry.KindOf(s.classify(err), false), pause)
+			}
+			continue
 		}
-		s.lanes.Found(s.firstTasks(heads, start))
-		s.schedule(start, s.sweepAt) // a sweep will find what a recheck cannot
+		if wait := time.Until(next); wait > 0 {
+			retry.Await(ctx, s.woken, wait)
+		}
+	}
+}
+
+// round makes the searches that are due, and returns when the next one is.
+func (s *Sweeper) round(ctx context.Context) (next time.Time, err error) {
+	now := time.Now()
+	var starting, going []*search
+	due := false
+	for _, queue := range slices.Sorted(maps.Keys(s.pollers)) {
+		one := s.pollers[queue].search
+		switch {
+		case one.sweep == nil && one.dueNow(now, false) && now.Before(one.sweepAt):
+			if err := s.recheck(ctx, one); err != nil { // the database is unavailable
+				return now, err
+			}
+		case one.sweep == nil && one.dueNow(now, true):
+			starting = append(starting, one)
+			due = due || one.dueNow(now, false)
+		case one.sweep != nil && !now.Before(one.sweep.at):
+			going = append(going, one)
+		}
+	}
+	if due {
+		for _, one := range starting {
+			one.beginSweep()
+		}
+		going = append(starting, going...)
+	}
+	for len(going) > 0 && ctx.Err() == nil {
+		n := 1 // behind a lane: there are many, and each of the others has its turn
+		for first := going[0]; n < min(len(going), s.queues) && first.isAtFirst() && going[n].isAtFirst(); {
+			n++
+		}
+		if err := s.part(ctx, going[:n]); err != nil {
+			return now, err
+		}
+		going = going[n:]
+	}
+	return s.next(), nil
+}
+
+// isAtFirst reports whether a sweep has found nothing yet.
+func (s *search) isAtFirst() bool { return s.sweep.place == store.FirstPlace(s.queue) }
+
+// next returns when the next search is due, or a part of one.
+func (s *Sweeper) next() time.Time {
+	next := time.Now().Add(time.Hour)
+	for _, p := range s.pollers {
+		one := p.search
+		at := time.Time{}
+		if one.sweep != nil {
+			at = one.sweep.at
+		} else if one.wanted() {
+			one.mu.Lock()
+			at = one.at
+			one.mu.Unlock()
+		} else {
+			continue
+		}
+		if at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// part makes the next part of sweeps.
+func (s *Sweeper) part(ctx context.Context, list []*search) error {
+	places := make([]store.Place, len(list))
+	for i, one := range list {
+		places[i] = one.sweep.place
+	}
+	start := time.Now()
+	found, rest, err := s.find(ctx, places)
+	took := time.Since(start)
+	s.adapt(len(found), took, err)
+	heads := make(map[string][]store.Head, len(list))
+	for _, f := range found {
+		heads[f.Queue] = append(heads[f.Queue], f.Head)
+	}
+	goOn := make(map[string]store.Place, len(rest))
+	for _, place := range rest {
+		goOn[place.Queue] = place
+	}
+	for _, one := range list {
+		part := heads[one.queue]
+		place, more := goOn[one.queue]
+		if failed := err; !more || len(part) > 0 { // it was swept before the failure
+			failed = nil
+			s.observer.Swept(one.queue, len(part), start, failed)
+		} else if err != nil {
+			s.observer.Swept(one.queue, 0, start, err)
+		}
+		one.found(part, start, took*time.Duration(len(part)+1)/time.Duration(len(found)+len(list)))
+		if !more {
+			one.endSweep()
+			continue
+		}
+		one.sweep.place, one.sweep.at = place, time.Now()
+		if err != nil {
+			one.sweep.at = one.sweep.at.Add(retry.ErrorPause(one.sweep.failures))
+			one.sweep.failures++
+			continue
+		}
+		one.sweep.failures = 0
+		if len(part) > 0 && one.lanes.Full(one.sweep.at) {
+			one.sweep.at = one.sweep.at.Add(min(max(fullPauseFactor*took, minPause), maxSweepPause))
+		}
+	}
+	return s.ended(ctx, places, err)
+}
+
+// ended records that a search has succeeded or failed. It returns the error if the database is unavailable.
+func (s *Sweeper) ended(ctx context.Context, places []store.Place, err error) error {
+	if err == nil {
+		s.outage.answered()
 		return nil
 	}
-	s.lanes.BeginSweep()
-	heads, err := s.finder.Find(ctx)
-	s.observer.Swept(s.queue, len(heads), start, err)
-	if err != nil {
+	if ctx.Err() == nil {
+		names := make([]string, 0, maxNamed)
+		for _, place := range places[:min(len(places), maxNamed)] {
+			names = append(names, place.Queue)
+		}
+		s.events.pollFailed(strings.Join(names, " "), err)
+	}
+	if retry.KindOf(s.classify(err), false) == retry.Outage {
 		return err
 	}
-	s.report(heads)
-	var now int64
-	if len(heads) > 0 {
-		now = heads[0].Now
-	}
-	found := s.firstTasks(heads, start)
-	s.sweepAt = time.Now().Add(min(sweepPauseFactor*time.Since(start), maxSweepPause))
-	s.schedule(start, start.Add(never)) // before others may empty the lanes that were found
-	s.lanes.Swept(found, now, start)
 	return nil
 }
 
-// firstTasks returns the first tasks of lanes. If the gates leave a lane out, its first task has no due
-// time.
-func (s *sweeper) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
-	found := make([]lanes.FirstTask, 0, len(heads))
-	for _, h := range heads {
-		if h.Corrupt != nil {
-			continue
-		}
-		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
-		policy := s.gates.policyOf(h.Lane, nil)
-		if policy == nil {
-			// There may be more lanes than remembered policies.
-			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
-				policy = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
-			}
-		}
-		if policy != nil {
-			t.Delay = policy.DelayIn(h.Lane)
-			t.Due = start.Add(t.Delay - store.Duration(h.Now-max(h.Anchor, 0)))
-			s.expiry.found(h, policy)
-		}
-		found = append(found, t)
-	}
-	return found
+// find finds lanes behind places.
+func (s *Sweeper) find(ctx context.Context, places []store.Place) ([]store.Found, []store.Place, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
+	defer cancel()
+	return s.finder.Find(ctx, places, s.lanes)
 }
 
-// findLater records the first task of a lane when the gates admit the lane.
-func (s *sweeper) findLater(h store.Head, start time.Time) {
-	s.lanes.Found(s.firstTasks([]store.Head{h}, start))
-	retry.Signal(s.wake)
-}
-
-// report reports the corrupt lanes that the last sweep did not find.
-func (s *sweeper) report(heads []store.Head) {
-	reported := map[corruption]bool{}
-	for _, h := range heads {
-		if what := corruptionOf(h); what != "" {
-			c := corruption{h.Lane, what}
-			reported[c] = true
-			if !s.reported[c] {
-				s.events.corruptLane(s.queue, h, what)
-			}
-		}
-	}
-	s.reported = reported
-}
-
-// begin returns the time at which a search begins. Requests from then on are for the next search.
-func (s *sweeper) begin() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	start := time.Now()
-	s.at = start.Add(never)
-	return start
-}
-
-// schedule makes the next search due after the interval, or by a time before that, unless an earlier
-// search was requested. It notes the cost of the search that began at start.
-func (s *sweeper) schedule(start, by time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = time.Now()
-	s.cost = s.last.Sub(start)
-	every := s.every
-	if s.asleep.Load() {
-		every *= asleepFactor
-	}
-	s.dueBy(s.last.Add(every + rand.N(every/10+1)))
-	s.dueBy(by)
-}
-
-// dueBy makes the next search due at a time, unless it is due before.
-func (s *sweeper) dueBy(at time.Time) {
-	if at.Before(s.at) {
-		s.at = at
-	}
-}
-
-// falldue writes no anchor before FirstAnchor or after LastAnchor. RunAt may be in
-// the year 9000, and a policy's jitter may be 100 years. A text in SQLite's column
-// is read as a time on the first day of 1970.
-var (
-	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // the earliest that all engines can write
-	FirstAnchor    = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
-	LastAnchor     = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-)
-
-// corruptionOf returns why the first task of a lane is corrupt, or "".
-func corruptionOf(h store.Head) string {
+// adapt sets the size of the next statements after one that found so many lanes.
+func (s *Sweeper) adapt(found int, took time.Duration, err error) {
 	switch {
-	case h.Corrupt != nil:
-		return h.Corrupt.Error()
-	case h.Attempts < 0:
-		return "attempts below 0"
-	case h.Anchor < FirstAnchor || h.Anchor > LastAnchor:
-		return "updated_at out of range"
+	case err != nil && retry.KindOf(s.classify(err), false) != retry.Outage:
+		s.lanes, s.queues = max(s.lanes/8, 1), max(s.queues/8, 1)
+	case err != nil:
+	case took < quickPart:
+		s.lanes, s.queues = min(2*s.lanes, maxPart), min(2*s.queues, maxSwept)
+	case took > slowPart && found >= s.lanes:
+		s.lanes = max(s.lanes/2, min(s.lanes, minPart))
 	}
-	return ""
+}
+
+// recheck looks into the lanes of a queue that were emptied last.
+func (s *Sweeper) recheck(ctx context.Context, one *search) error {
+	start := one.begin()
+	limited, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
+	defer cancel()
+	heads, err := s.finder.Recheck(limited, one.queue, one.lanes.Remembered(maxRechecked))
+	if failed := s.ended(ctx, []store.Place{{Queue: one.queue}}, err); err != nil {
+		one.giveUp(time.Now().Add(one.every))
+		return failed
+	}
+	one.lanes.Found(one.firstTasks(heads, start))
+	one.end(time.Since(start), one.sweepAt) // a sweep will find what a recheck cannot
+	retry.Signal(one.wake)
+	return nil
+}
+
+// maxNamed is how many queues a line of the log names.
+const maxNamed = 5
+
+// all returns all lanes of a queue.
+func (s *Sweeper) all(ctx context.Context, queue string) (heads []store.Head, err error) {
+	for places := []store.Place{store.FirstPlace(queue)}; len(places) > 0 && err == nil; {
+		var found []store.Found
+		found, places, err = s.finder.Find(ctx, places, maxPart)
+		for _, f := range found {
+			heads = append(heads, f.Head)
+		}
+	}
+	return heads, err
 }

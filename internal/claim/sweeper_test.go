@@ -12,7 +12,6 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
-	"github.com/falldue/falldue/internal/lanes"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -30,16 +29,14 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		var log bytes.Buffer
 		corrupt := head("k", -1, time.Hour)
 		heads := []store.Head{head("k", 0, 0), head("k", 2, 10*time.Second), head("unknown", 0, 0), corrupt}
-		s := &sweeper{
-			outage: noOutage(), pauseFactor: searchPauseFactor,
-			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.NewTextHandler(&log, nil))},
-			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
-			every: time.Minute, finder: fakeFinder{find: func() ([]store.Head, error) { return heads, nil }},
-		}
-		start := time.Now()
+		var broken error
+		p := newTestPoller(PollerConfig{
+			Queue: "default", PollInterval: time.Minute, AscendingIDs: true, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
+		}, fakeFinder{find: func() ([]store.Head, error) { return heads, broken }})
+		s, start := p.search, time.Now()
 		for range 2 {
-			if err := s.search(t.Context()); err != nil {
+			if err := p.searchNow(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,27 +49,26 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		if n := strings.Count(log.String(), "attempts below 0"); n != 1 {
 			t.Errorf("a corrupt lane is reported %d times by two sweeps:\n%s", n, log.String())
 		}
-		if next := s.next().Sub(start); next < time.Minute || next > 66*time.Second {
+		if next := p.nextSearch().Sub(start); next < time.Minute || next > 66*time.Second {
 			t.Errorf("the next sweep is in %v, want a minute and up to a tenth", next)
 		}
 		s.makeDueSoon()
-		if next := s.next().Sub(start); next != 20*time.Millisecond {
+		if next := p.nextSearch().Sub(start); next != 20*time.Millisecond {
 			t.Errorf("after a lane was emptied the next sweep is in %v, want 20 ms", next)
 		}
-		if s.request(); s.next().Sub(start) != 20*time.Millisecond {
-			t.Errorf("a sweep requested after another is due in %v, want 20 ms", s.next().Sub(start))
+		if s.request(); p.nextSearch().Sub(start) != 20*time.Millisecond {
+			t.Errorf("a sweep requested after another is due in %v, want 20 ms", p.nextSearch().Sub(start))
 		}
-		if err := s.search(t.Context()); err != nil {
+		if err := p.searchNow(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // of synctest's clock
-		if s.request(); s.next().After(time.Now()) {
+		if s.request(); p.nextSearch().After(time.Now()) {
 			t.Error("a sweep requested a second after another is not due at once")
 		}
-		broken := errors.New("broken")
-		s.finder = fakeFinder{find: func() ([]store.Head, error) { return nil, broken }}
-		if err := s.search(t.Context()); !errors.Is(err, broken) || len(s.lanes.Lanes) == 0 {
-			t.Errorf("a sweep that failed: error %v, %d lanes known", err, len(s.lanes.Lanes))
+		broken = errors.New("broken")
+		if _ = p.searchNow(t.Context()); s.sweep == nil || s.sweep.failures != 1 || len(s.lanes.Lanes) == 0 || !strings.Contains(log.String(), "broken") {
+			t.Errorf("a sweep that failed goes on: %+v, %d lanes known; the log:\n%s", s.sweep, len(s.lanes.Lanes), log.String())
 		}
 	})
 }
@@ -87,28 +83,25 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		sweeps, looks, began := 0, 0, time.Now()
 		emptied := head("k", 0, 0)
 		var heads []store.Head
-		s := &sweeper{
-			outage: noOutage(), pauseFactor: searchPauseFactor,
-			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.DiscardHandler)},
-			gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
-			wake:  make(chan struct{}, 1),
-			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
-				sweeps++
-				found := heads // a statement sees what was there when it began
-				time.Sleep(sweepTime)
-				return found, nil
-			}, look: func(sources []store.Source) ([]store.Head, error) {
-				looks++
-				time.Sleep(lookTime)
-				for _, w := range sources {
-					if w.Lane == emptied.Lane && w.Since > 0 {
-						return []store.Head{emptied}, nil
-					}
+		p := newTestPoller(PollerConfig{
+			Queue: "default", PollInterval: time.Second, AscendingIDs: true,
+			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
+		}, fakeFinder{find: func() ([]store.Head, error) {
+			sweeps++
+			found := heads // a statement sees what was there when it began
+			time.Sleep(sweepTime)
+			return found, nil
+		}, look: func(sources []store.Source) ([]store.Head, error) {
+			looks++
+			time.Sleep(lookTime)
+			for _, w := range sources {
+				if w.Lane == emptied.Lane && w.Since > 0 {
+					return []store.Head{emptied}, nil
 				}
-				return nil, nil
-			}},
-		}
+			}
+			return nil, nil
+		}})
+		s := p.search
 		empty := func() {
 			due := s.lanes.Due(time.Now(), maxSources)
 			took := map[store.Lane]int64{}
@@ -121,9 +114,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		s.lanes.Hint(emptied.Lane, time.Now())
 		for time.Since(began) < time.Minute {
 			empty()
-			time.Sleep(time.Until(s.next()))
-			s.startIfDue(t.Context())
-			s.running.Wait()
+			p.searchWhenDue(t.Context())
 			if s.cost == lookTime && len(s.lanes.Due(time.Now(), maxSources)) != 1 {
 				t.Fatal("a look did not find the task")
 			}
@@ -138,9 +129,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		heads, began = []store.Head{late}, time.Now()
 		for !slices.Contains(s.lanes.Due(time.Now(), maxSources), late.Lane) {
 			empty()
-			time.Sleep(time.Until(s.next()))
-			s.startIfDue(t.Context())
-			s.running.Wait()
+			p.searchWhenDue(t.Context())
 		}
 		if took := time.Since(began); took > sweepPauseFactor*sweepTime+time.Second {
 			t.Errorf("a task in an unknown lane was found after %v", took)
@@ -153,20 +142,14 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var sweeps []time.Time
-		s := &sweeper{
-			outage: noOutage(), pauseFactor: searchPauseFactor,
-			observer: noObserver{},
-			queue:    "default", lanes: lanes.NewTracker(noRules{}), events: events{slog.New(slog.DiscardHandler)}, wake: make(chan struct{}, 1),
-			every: time.Second, finder: fakeFinder{find: func() ([]store.Head, error) {
+		p := newTestPoller(PollerConfig{Queue: "default", PollInterval: time.Second, AscendingIDs: true},
+			fakeFinder{find: func() ([]store.Head, error) {
 				time.Sleep(3 * time.Second)
 				sweeps = append(sweeps, time.Now())
 				return nil, nil
-			}},
-		}
+			}})
 		for len(sweeps) < 2 {
-			time.Sleep(time.Until(s.next()))
-			s.startIfDue(t.Context())
-			s.running.Wait()
+			p.searchWhenDue(t.Context())
 		}
 		if pause := sweeps[1].Sub(sweeps[0]); pause > 3*time.Second+maxSweepPause+time.Second {
 			t.Errorf("the second sweep ended %v after the first", pause)
@@ -179,10 +162,11 @@ func TestRequestedSearchesTakeTheirShare(t *testing.T) {
 	t.Parallel()
 	for ascendingIDs, want := range map[bool]time.Duration{true: 100 * time.Millisecond, false: 40 * time.Millisecond} {
 		now := time.Now()
-		s := newSweeper(PollerConfig{AscendingIDs: ascendingIDs}, nil, noOutage(), newExpiry(PollerConfig{}), nil)
+		p := newTestPoller(PollerConfig{AscendingIDs: ascendingIDs}, fakeFinder{})
+		s := p.search
 		s.last, s.at, s.cost = now, now.Add(time.Hour), 10*time.Millisecond
 		s.request()
-		if wait := s.next().Sub(now); wait != want {
+		if wait := p.nextSearch().Sub(now); wait != want {
 			t.Errorf("after a search of 10ms the next one is in %v, want %v (ascending ids: %t)", wait, want, ascendingIDs)
 		}
 	}

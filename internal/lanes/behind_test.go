@@ -63,7 +63,7 @@ func sweptAnchors(l *Tracker, anchors map[store.Lane]int64) {
 	for at, anchor := range anchors {
 		found = append(found, FirstTask{Lane: at, Due: time.Now().Add(time.Duration(at.Attempts) * time.Hour), Delay: time.Duration(at.Attempts) * time.Hour, Anchor: anchor})
 	}
-	l.Swept(found, 0, time.Now())
+	swept(l, found, 0, time.Now())
 }
 
 func allLimited(store.Lane) bool { return true }

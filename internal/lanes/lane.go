@@ -34,8 +34,12 @@ type laneState struct {
 	// claimed is the number of sweeps that had begun when a claim last changed this state. The
 	// answer of the last of these sweeps may be older than the state.
 	claimed int
-	// unclaimable means that the first task seems due, but claims might not find it: another
-	// transaction has locked its row, or its anchor was edited to a time before 1970.
+	// swept is the number of the last sweep that found the lane, and sweptAnchor the anchor of the
+	// first task that it found there.
+	swept       int
+	sweptAnchor int64
+	// Unclaimable means that the first task seems due, but perhaps no claim finds it:
+	// somebody has locked its row, or set its anchor to a time before 1970.
 	unclaimable bool
 
 	limited   bool          // its tasks have limits

@@ -147,9 +147,9 @@ func (l *Tracker) unpark(f *laneState) {
 	f.parked, f.behind, f.guessed = nil, nil, false
 }
 
-// releaseMoved releases lanes that wait behind a task, if a sweep has not found that task where it
-// was: the task may have ended. anchors has the first anchor of each lane that the sweep found.
-func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
+// releaseMoved releases the lanes that wait behind tasks that the last sweep has not found where they
+// were: they may have ended.
+func (l *Tracker) releaseMoved() {
 	if l.behind == 0 {
 		return
 	}
@@ -157,7 +157,11 @@ func (l *Tracker) releaseMoved(anchors map[store.Lane]int64) {
 		if f.behind == nil || f.claimed == l.sweeps {
 			continue
 		}
-		if anchor, found := anchors[f.behind.Lane]; !found || anchor > f.behind.Anchor {
+		first := l.Lanes[f.behind.Lane]
+		if first == nil && !l.forgotten.IsZero() { // it may be one of those
+			continue
+		}
+		if first == nil || first.swept != l.sweeps || first.sweptAnchor > f.behind.Anchor {
 			l.remove(f)
 			f.retried, f.heldUntil = false, time.Now()
 			l.push(f)

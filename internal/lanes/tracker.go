@@ -22,16 +22,21 @@ type Tracker struct {
 	// waiting has the lanes with a known task, by priority, except parked lanes.
 	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
-	// empty has the lanes without a known task, the last emptied first. New tasks come into these
-	// lanes. Without the anchor up to which a lane has been claimed, a claim of a new task would
-	// read the index entries of all earlier tasks, which stay while an old transaction is open.
+	known      int   // lanes in waiting
+	// empty has the lanes in which no task is known, the last emptied first. Their
+	// tasks come back: without the anchor up to which a lane has been claimed, every
+	// claim of a task that comes into it would read the index entries of all tasks
+	// that were in it while some transaction is open.
 	empty *list.List
-	// missed has the anchors of first tasks that seemed due and that a claim did not find: another
-	// transaction has locked their rows, for example.
-	missed map[store.Lane]int64
+	// missed has the anchors of first tasks that seemed due and that a claim did not
+	// find, such as those whose rows somebody has locked.
+	missed map[store.Lane]missedTask
 	sweeps int // how many have begun
-	// parked has the lanes that limits hold back, by the limits' names. retries has the same in the
-	// order of their next tries.
+	// forgotten is when the first task of the lanes falls due that were dropped since a sweep last began, because
+	// there are too many. It is zero if there are none.
+	forgotten time.Time
+	// parked has the lanes that limits hold back, by the limits' names, and retries when to
+	// try them again.
 	parked     map[string]*parkedLanes
 	retries    indexedHeap[*parkedLanes]
 	behind     int             // how many parked lanes wait for a task that is due later
@@ -53,10 +58,16 @@ type Rules interface {
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
+// missedTask is the anchor of a task that a claim did not find, and the number of the sweep that has found it last.
+type missedTask struct {
+	anchor int64
+	sweep  int
+}
+
 // NewTracker returns a tracker that knows no lanes.
 func NewTracker(rules Rules) *Tracker {
 	return &Tracker{
-		Lanes: map[store.Lane]*laneState{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]int64{},
+		Lanes: map[store.Lane]*laneState{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]missedTask{},
 		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), rules: rules,
 	}
 }
@@ -99,6 +110,7 @@ func (l *Tracker) push(f *laneState) {
 	}
 	f.class = f.classNow()
 	heap.Push(&w[f.class], f)
+	l.known++
 }
 
 // remove removes a lane from those of its priority, or from those of its limit.
@@ -110,6 +122,7 @@ func (l *Tracker) remove(f *laneState) {
 		}
 		return
 	}
+	l.known--
 	w := l.waiting[f.Priority]
 	if heap.Remove(&w[f.class], f.heapIndex); w.empty() {
 		delete(l.waiting, f.Priority)
@@ -144,6 +157,7 @@ func (l *Tracker) Hint(at store.Lane, t time.Time) {
 		f.claimedUpTo = 0
 	}
 	l.hintLocked(f, t)
+	l.trim()
 }
 
 func (l *Tracker) hintLocked(f *laneState, t time.Time) {
@@ -177,6 +191,7 @@ func (l *Tracker) BeginSweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweeps++
+	l.forgotten = time.Time{}
 	for _, f := range l.Lanes {
 		f.hinted = time.Time{}
 	}
@@ -245,7 +260,7 @@ func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start ti
 		more = more || !f.unclaimable
 		last, ok := took[at]
 		if f.claimedUpTo = max(f.claimedUpTo, last); !ok && f.firstAnchor != 0 {
-			l.missed[at] = f.firstAnchor
+			l.missed[at] = missedTask{f.firstAnchor, l.sweeps}
 		}
 		hinted := f.hinted
 		f.claimed = l.sweeps
@@ -256,19 +271,42 @@ func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start ti
 	return more
 }
 
-// Swept replaces the known first tasks by the first tasks that the last sweep found. Changes by hints
-// and claims since that sweep began stay, since they may be newer. The sweep began at start. A lane
-// in which it found nothing was empty at now, by the database's clock; a now of 0 is unknown.
-func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
+// SweptPage replaces what is known of lanes by what a part of the sweep that began last has found. It keeps
+// what hints and claims have changed since then, which may be newer.
+func (l *Tracker) SweptPage(found []FirstTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	anchors := make(map[store.Lane]int64, len(found))
 	for _, t := range found {
-		anchors[t.Lane] = t.Anchor
+		if missed, ok := l.missed[t.Lane]; ok && missed.anchor == t.Anchor {
+			l.missed[t.Lane] = missedTask{t.Anchor, l.sweeps}
+		}
+		f := l.Lanes[t.Lane]
+		if f == nil && t.Due.IsZero() {
+			continue
+		}
+		f = l.stateOf(t.Lane)
+		if f.swept, f.sweptAnchor = l.sweeps, t.Anchor; t.Due.IsZero() {
+			continue
+		}
+		if f.claimed != l.sweeps || t.precedes(f) {
+			l.find(f, t)
+		}
+		if !f.hinted.IsZero() {
+			l.hintLocked(f, f.hinted)
+		}
 	}
-	maps.DeleteFunc(l.missed, func(at store.Lane, anchor int64) bool { return anchors[at] != anchor })
-	for at, f := range l.Lanes {
-		if _, ok := anchors[at]; ok || f.claimed == l.sweeps || f.Due.After(start) {
+	l.trim()
+}
+
+// EndSweep records that the sweep that began last, at start, has found all lanes. It has shown that the
+// others were empty at now, by the database's clock. A now of 0 is unknown. It returns when the first task of the lanes falls due
+// that were dropped since the sweep began, or the zero time.
+func (l *Tracker) EndSweep(now int64, start time.Time) (forgotten time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.missed, func(_ store.Lane, missed missedTask) bool { return missed.sweep != l.sweeps })
+	for _, f := range l.Lanes {
+		if f.swept == l.sweeps || f.claimed == l.sweeps || f.Due.After(start) {
 			continue
 		}
 		f.claimedUpTo = max(f.claimedUpTo, now)
@@ -281,19 +319,8 @@ func (l *Tracker) Swept(found []FirstTask, now int64, start time.Time) {
 			l.hintLocked(f, hinted)
 		}
 	}
-	for _, t := range found {
-		if t.Due.IsZero() {
-			continue
-		}
-		f := l.stateOf(t.Lane)
-		if f.claimed != l.sweeps || t.precedes(f) {
-			l.find(f, t)
-		}
-		if !f.hinted.IsZero() {
-			l.hintLocked(f, f.hinted)
-		}
-	}
-	l.releaseMoved(anchors)
+	l.releaseMoved()
+	return l.forgotten
 }
 
 // Found records the first tasks that a recheck found. Other lanes stay as they are.
@@ -308,6 +335,7 @@ func (l *Tracker) Found(found []FirstTask) {
 			l.find(f, t)
 		}
 	}
+	l.trim()
 }
 
 // DueOf returns when the first task of a lane falls due, and the policy's part of that wait. The time
@@ -323,8 +351,8 @@ func (l *Tracker) DueOf(at store.Lane, anchor int64) (time.Time, time.Duration) 
 
 // find records the first task of a lane.
 func (l *Tracker) find(f *laneState, t FirstTask) {
-	anchor, missed := l.missed[t.Lane]
-	f.unclaimable = t.Unclaimable || missed && anchor == t.Anchor
+	missed, ok := l.missed[t.Lane]
+	f.unclaimable = t.Unclaimable || ok && missed.anchor == t.Anchor
 	f.claimedUpTo = max(f.claimedUpTo, min(t.Anchor, t.Now))
 	l.set(f, t.Due, t.Anchor)
 	f.firstAnchor, f.delay = t.Anchor, t.Delay

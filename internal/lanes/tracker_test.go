@@ -24,14 +24,14 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		{"a claim empties a lane", func(l *Tracker) { l.Emptied([]store.Lane{at}, nil, start) }, time.Time{}},
 		{"a claim empties a lane into which a task comes meanwhile", func(l *Tracker) { l.Hint(at, after); l.Emptied([]store.Lane{at}, nil, start) }, after},
 		{"two tasks come meanwhile", func(l *Tracker) { l.Hint(at, later); l.Hint(at, after); l.Emptied([]store.Lane{at}, nil, start) }, after},
-		{"a sweep finds nothing", func(l *Tracker) { l.Swept(nil, 0, start) }, time.Time{}},
-		{"a sweep finds nothing, and a task comes meanwhile", func(l *Tracker) { l.Hint(at, after); l.Swept(nil, 0, start) }, after},
-		{"a sweep finds a delayed task", func(l *Tracker) { l.Swept([]FirstTask{{Lane: at, Due: later, Anchor: 7}}, 0, start) }, later},
+		{"a sweep finds nothing", func(l *Tracker) { swept(l, nil, 0, start) }, time.Time{}},
+		{"a sweep finds nothing, and a task comes meanwhile", func(l *Tracker) { l.Hint(at, after); swept(l, nil, 0, start) }, after},
+		{"a sweep finds a delayed task", func(l *Tracker) { swept(l, []FirstTask{{Lane: at, Due: later, Anchor: 7}}, 0, start) }, later},
 		{"a sweep finds a delayed task, and another comes meanwhile", func(l *Tracker) {
 			l.Hint(at, after)
-			l.Swept([]FirstTask{{Lane: at, Due: later, Anchor: 7}}, 0, start)
+			swept(l, []FirstTask{{Lane: at, Due: later, Anchor: 7}}, 0, start)
 		}, after},
-		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *Tracker) { l.Hint(at, later); l.Swept([]FirstTask{{Lane: at, Due: after}}, 0, start) }, after},
+		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *Tracker) { l.Hint(at, later); swept(l, []FirstTask{{Lane: at, Due: after}}, 0, start) }, after},
 	} {
 		known := NewTracker(rules{unknownDelays, noLimits})
 		known.Hint(at, before)
@@ -154,13 +154,13 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 	since("after a claim that found nothing", last-margin)
 	known.Emptied([]store.Lane{at}, nil, time.Now())
 	known.BeginSweep()
-	known.Swept(nil, now, time.Now())
+	swept(known, nil, now, time.Now())
 	if got := known.Remembered(9); len(got) != 1 || got[0].Lane != at || got[0].Since != now-margin {
 		t.Errorf("after a sweep, %+v is remembered", got)
 	}
 	since("after a sweep that found nothing", now-margin)
 	known.BeginSweep()
-	known.Swept([]FirstTask{{Lane: at, Due: start, Anchor: 7, Now: now}}, now, time.Now())
+	swept(known, []FirstTask{{Lane: at, Due: start, Anchor: 7, Now: now}}, now, time.Now())
 	since("after a sweep that found a task from before", 7)
 	known.Emptied([]store.Lane{at}, map[store.Lane]int64{at: 7}, time.Now())
 	known.Hint(at, start.Add(-time.Hour))
@@ -189,13 +189,13 @@ func TestClaimsDuringASweepAreKept(t *testing.T) {
 	known.Hint(at, start)
 	known.BeginSweep()
 	known.Advance(at, start, 1e15)
-	known.Swept(nil, 0, time.Now())
+	swept(known, nil, 0, time.Now())
 	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0] != 1e15 {
 		t.Error("the tasks that a claim left in the lane are forgotten")
 	}
 	known.BeginSweep()
 	known.Emptied([]store.Lane{at}, nil, time.Now())
-	known.Swept([]FirstTask{{Lane: at, Due: start, Anchor: 7}}, 0, start)
+	swept(known, []FirstTask{{Lane: at, Due: start, Anchor: 7}}, 0, start)
 	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0] != 7 {
 		t.Error("a task that the sweep found before the last one claimed is forgotten")
 	}
@@ -226,4 +226,10 @@ func TestLanesAreTimedAnew(t *testing.T) {
 	if due := l.Due(now, 9); len(due) != 1 || due[0].Kind != "found" {
 		t.Errorf("due are %+v", due)
 	}
+}
+
+// swept records a sweep of one part.
+func swept(l *Tracker, found []FirstTask, now int64, start time.Time) {
+	l.SweptPage(found)
+	l.EndSweep(now, start)
 }

@@ -50,7 +50,8 @@ type Tables interface {
 	LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error)
 	LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error)
 	Queues(ctx context.Context) ([]string, error)
-	Heads(ctx context.Context, queue string) ([]store.Head, error)
+	// Heads returns the lanes of queues. With an error, those of some queues may be missing.
+	Heads(ctx context.Context, queues []string) (map[string][]store.Head, error)
 	CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
 }
 
@@ -70,15 +71,13 @@ func (f Finder) after() time.Duration { return cmp.Or(f.OlderThan, After) }
 // queues: Find goes on after a queue that cannot be swept.
 func (f Finder) Find(ctx context.Context) (list []Lane, err error) {
 	queues, err := f.Queues(ctx)
-	for _, queue := range queues {
-		heads, failed := f.Heads(ctx, queue)
-		if failed == nil {
-			var delays func(store.Lane) (time.Duration, bool)
-			if delays, failed = f.Delays(ctx, queue, heads); failed == nil {
-				list = f.appendOverdue(list, queue, heads, delays)
-			}
+	heads, failed := f.Heads(ctx, queues)
+	err = errors.Join(err, failed)
+	for _, queue := range slices.Sorted(maps.Keys(heads)) {
+		delays, failed := f.Delays(ctx, queue, heads[queue])
+		if err = errors.Join(err, failed); failed == nil {
+			list = f.appendOverdue(list, queue, heads[queue], delays)
 		}
-		err = errors.Join(err, failed)
 	}
 	return list, err
 }
@@ -122,45 +121,77 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 	return slices.DeleteFunc(list, func(g Group) bool { return g.Tasks == 0 }), nil
 }
 
-// tables reads a store. It remembers how to sweep queues fast.
+// tables reads a store.
 type tables struct {
 	*store.Store
-	finders map[string]*store.LaneFinder
+	finder *store.LaneFinder // which remembers how to sweep queues fast
+	queues []string
+	read   time.Time // when queues were read
 }
 
 // In returns the tables of a store.
-func In(s *store.Store) Tables { return tables{s, map[string]*store.LaneFinder{}} }
+func In(s *store.Store) Tables { return &tables{Store: s, finder: s.NewLaneFinder()} }
 
-func (t tables) Queues(ctx context.Context) ([]string, error) {
-	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
-	defer cancel()
-	list, err := t.Store.Queues(ctx)
-	maps.DeleteFunc(t.finders, func(queue string, _ *store.LaneFinder) bool { return err == nil && !slices.Contains(list, queue) })
-	return list, err
-}
+const (
+	// queuePause is the pause after queues are read, for each of them: that is a statement for each.
+	queuePause = time.Second / 2
+	// pageLanes is how many lanes one statement finds.
+	pageLanes = 5000
+)
 
-func (t tables) Heads(ctx context.Context, queue string) ([]store.Head, error) {
-	if t.finders[queue] == nil {
-		t.finders[queue] = t.NewLaneFinder(queue)
+func (t *tables) Queues(ctx context.Context) ([]string, error) {
+	if !t.read.IsZero() && time.Since(t.read) < time.Duration(len(t.queues))*queuePause {
+		return t.queues, nil
 	}
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	return t.finders[queue].Find(ctx)
+	queues, err := t.Store.Queues(ctx)
+	if err == nil {
+		t.queues, t.read = queues, time.Now()
+	}
+	return queues, err
 }
 
-func (t tables) CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error) {
+func (t *tables) Heads(ctx context.Context, queues []string) (map[string][]store.Head, error) {
+	heads := map[string][]store.Head{}
+	for part := range slices.Chunk(queues, store.MaxBatch) {
+		places := make([]store.Place, len(part))
+		for i, queue := range part {
+			places[i] = store.FirstPlace(queue)
+		}
+		for len(places) > 0 {
+			found, rest, err := t.find(ctx, places)
+			for _, f := range found {
+				heads[f.Queue] = append(heads[f.Queue], f.Head)
+			}
+			if err != nil {
+				return heads, err
+			}
+			places = rest
+		}
+	}
+	return heads, nil
+}
+
+func (t *tables) find(ctx context.Context, places []store.Place) ([]store.Found, []store.Place, error) {
+	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
+	defer cancel()
+	return t.finder.Find(ctx, places, pageLanes)
+}
+
+func (t *tables) CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return t.Store.CountSince(ctx, queue, at, wait, most)
 }
 
-func (t tables) LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error) {
+func (t *tables) LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return t.Store.LiveWorkers(ctx)
 }
 
-func (t tables) LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error) {
+func (t *tables) LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return t.Store.LimitStates(ctx, limits)

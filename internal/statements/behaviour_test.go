@@ -139,7 +139,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 		elsewhere.Queue = "elsewhere"
 		store(t, db, s, elsewhere)
 
-		heads := read(t, db, statements.HeadColumns, statements.Sweep(s, tables), statements.Values{"queue": "default"}, nil)
+		heads := sweep(t, db, s)
 		var lanes []statements.Lane
 		for _, h := range heads {
 			lanes = append(lanes, h.Lane)
@@ -248,8 +248,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 		}
 		for _, state := range []string{"done", "cancelled"} {
 			filter["state"] = state
-			statements.SetLane(filter, statements.FirstFinished(state))
-			lanes := read(t, db, statements.HeadColumns, statements.FinishedLanes(s, tables), filter, nil)
+			lanes := finishedLanes(t, db, s, state)
 			if len(lanes) != 1 {
 				t.Fatalf("%s tasks are in %+v", state, lanes)
 			}

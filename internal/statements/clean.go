@@ -3,23 +3,23 @@ package statements
 import "github.com/falldue/falldue/dialect"
 
 // FinishedLanes finds what [Sweep] finds, for the tasks of one final state, or blocked. Its cost
-// does not depend on how many tasks are kept. Parameters: queue, state. On servers
-// with Caps.LooseScan it finds one lane in each run, the first after the one that the
-// parameters of [SetLane] name.
-func FinishedLanes(s dialect.Server, tables dialect.Tables) Stmt {
+// does not depend on how many tasks are kept. The batch has [PlaceColumns]. Parameters: page, state. On
+// servers with Caps.LooseScan it finds one lane of one queue in each run, as [NextLane] does.
+func FinishedLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	if s.Caps.LooseScan {
 		return b.nextLane(1)
 	}
-	b.set("first state", "state = :state")
-	b.set("before first", "{text :queue} || ' ' || {text :state} || ' '")
-	b.set("end", "{text :queue} || ' ' || {text :state} || '!'")
-	b.set("states", "state = {text :state}")
-	return b.jumps("state = :state and ", laneColumns[1:])
+	return b.jumps(PlaceColumns(s).columns(), size, "state = :state and ", laneColumns[1:], "state = :state")
 }
 
 // FirstFinished returns the lane to pass to [FinishedLanes] for the first one.
 func FirstFinished(state string) Lane { return Lane{State: state, Priority: -1 << 31} }
+
+// FirstFinishedPlace is the place before the lanes of a queue in a final state.
+func FirstFinishedPlace(queue, state string) Place {
+	return Place{Queue: queue, Lane: FirstFinished(state), Ending: queue + " " + state + "!"}
+}
 
 // Clean selects up to :limit tasks of one lane that have been finished for :keep
 // microseconds, the oldest first, from :since on, but for the first :skip, as

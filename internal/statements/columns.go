@@ -50,6 +50,17 @@ var HeadColumns = join(
 		col("now", Moment, func(h *Head) any { return &h.Now }),
 	})
 
+// FoundLane is the head of a lane of a queue, as [Sweep] and [FinishedLanes] return it.
+type FoundLane struct {
+	Queue string
+	Head
+}
+
+// FoundColumns are the columns of a result of [Sweep] and [FinishedLanes].
+var FoundColumns = join(
+	Columns[FoundLane]{col("queue", Text, func(f *FoundLane) any { return &f.Queue })},
+	within(HeadColumns, func(f *FoundLane) *Head { return &f.Head }))
+
 // WantedLane is a lane to claim from.
 type WantedLane struct {
 	Lane

@@ -28,7 +28,7 @@ func TestNamesWithSpacesAreLeftAlone(t *testing.T) {
 		}
 		type found struct{ state, kind string }
 		var lanes []found
-		for _, h := range read(t, db, statements.HeadColumns, statements.Sweep(s, tables), statements.Values{"queue": "default"}, nil) {
+		for _, h := range sweep(t, db, s) {
 			lanes = append(lanes, found{h.State, h.Kind})
 		}
 		slices.SortFunc(lanes, func(a, b found) int { return strings.Compare(a.state+a.kind, b.state+b.kind) })
@@ -36,8 +36,7 @@ func TestNamesWithSpacesAreLeftAlone(t *testing.T) {
 			t.Errorf("a sweep found %q, want %q", lanes, want)
 		}
 		filter := statements.Values{"queue": "default", "state": "done", "keep": int64(0), "limit": 10, "skip": 0, "after": int64(0)}
-		statements.SetLane(filter, statements.FirstFinished("done"))
-		finished := read(t, db, statements.HeadColumns, statements.FinishedLanes(s, tables), filter, nil)
+		finished := finishedLanes(t, db, s, "done")
 		if len(finished) != 1 || finished[0].Kind != "kind" {
 			t.Fatalf("finished tasks are in %+v, want one lane", finished)
 		}

@@ -173,7 +173,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30),
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "page": 1000, "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30),
 		"to_state": statements.StateDone, "more": int64(0), "failure": "why", "answer": "[1]",
 	}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
@@ -220,12 +220,23 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	}[engine]
 	finished := maps.Clone(lane)
 	finished["state"] = "done"
-	finishedLanes := want[1]
+	finishedPlace := statements.FirstFinishedPlace("default", "done")
+	finishedLanes, finishedRows := want[1], []statements.Row{statements.PlaceColumns(s).Row(&finishedPlace)}
 	switch {
 	case s.Caps.LooseScan:
 		finishedLanes = []string{"falldue_lane"}
 	case engine == testdb.SQLite:
 		finishedLanes = []string{"using covering index falldue_lane", "(queue=? and state=? and (task_key,priority,kind,policy,attempts,updated_at)>("}
+	}
+	sweeping, queues := sweepOf(s, "default")
+	many := []string{"default"}
+	for i := range 499 {
+		many = append(many, fmt.Sprint("queue", i))
+	}
+	sweepingMany, manyQueues := sweepOf(s, many...)
+	wantMany := want[1]
+	if s.Caps.LooseScan && engine != testdb.TiDB { // whichever reads less
+		wantMany = []string{"falldue_lane", "using index"}
 	}
 	for _, c := range []struct {
 		name string
@@ -233,9 +244,9 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", statements.Sweep(s, tables), nil, want[1]},
+		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", sweeping, queues, want[1]}, {"sweep of many", sweepingMany, manyQueues, wantMany},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.SettleAlike(s, tables, 1), fences[:1], one},
-		{"cleaning", statements.Clean(s, tables), nil, want[0]}, {"finished lanes", statements.FinishedLanes(s, tables), nil, finishedLanes},
+		{"cleaning", statements.Clean(s, tables), nil, want[0]}, {"finished lanes", statements.FinishedLanes(s, tables, 1), finishedRows, finishedLanes},
 		{"next queue", statements.NextQueue(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
 	} {
 		lane := lane

@@ -47,7 +47,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"take":                  statements.Take(s, tables, room),
 		"pick":                  statements.Pick(s, tables, room),
 		"candidates":            statements.Candidates(s, tables, &arctan),
-		"sweep":                 statements.Sweep(s, tables),
+		"sweep":                 statements.Sweep(s, tables, room),
 		"delete":                statements.Delete(s, tables, room),
 		"settle":                statements.Settle(s, tables, room),
 		"settle_alike":          statements.SettleAlike(s, tables, room),
@@ -112,7 +112,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"next_queue":            statements.NextQueue(s, tables),
 		"count_since":           statements.CountSince(s, tables),
 		"count_ahead":           statements.CountAhead(s, tables),
-		"finished_lanes":        statements.FinishedLanes(s, tables),
+		"finished_lanes":        statements.FinishedLanes(s, tables, room),
 		"clean":                 statements.Clean(s, tables),
 		"drop":                  statements.Drop(s, tables, room),
 		"now":                   statements.Now(s),
@@ -200,6 +200,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	}
 	if s.Caps.LooseScan {
 		all["next_lane"] = statements.NextLane(s, tables)
+		all["next_lanes"] = statements.NextLanes(s, tables)
+		all["occupied"] = statements.Occupied(s, tables, true, room)
+		all["occupied_in_a_state"] = statements.Occupied(s, tables, false, room)
 	}
 	if s.Caps.CachesStatistics {
 		all["refresh_statistics"] = statements.RefreshStatistics(s, tables)

@@ -2,54 +2,64 @@ package statements
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
 )
 
-// Sweep finds the lanes of a queue that hold waiting tasks and returns them as
-// [HeadColumns]. It jumps from lane to lane in the index, so that it costs more
-// the more lanes there are, and not the more tasks. Parameters: queue.
-func Sweep(s dialect.Server, tables dialect.Tables) Stmt {
+// Sweep finds the lanes of queues that hold waiting tasks, up to :page, and returns them as
+// [FoundColumns]: queue by queue, and those of a queue in the order of the index. It jumps from
+// lane to lane, so that it costs more the more lanes there are, and not the more tasks. The batch has
+// [PlaceColumns]. On servers with Caps.LooseScan it begins at the first lanes, and finds those of several queues
+// in any order. Parameters: page.
+func Sweep(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	if s.Caps.LooseScan {
-		b.set("heads", HeadColumns.list("", map[string]string{"anchor": "min(updated_at)", "now": "{now}"}))
-		return b.stmt(`
-select {heads}
-from {tasks}
-where queue = :queue and state in ('open', 'snoozed')
-group by queue, {lane columns}`)
+	if !s.Caps.LooseScan {
+		return b.jumps(PlaceColumns(s).columns(), size, "", laneColumns, "state in ('open', 'snoozed')")
 	}
-	b.set("first state", "state >= 'open'")
-	b.set("before first", "{text :queue} || ' open'")
-	b.set("end", "{text :queue} || '!'")
-	b.set("states", "state in ('open', 'snoozed')")
-	return b.jumps("", laneColumns)
+	b.set("found", FoundColumns.list("", map[string]string{"anchor": "min(updated_at)", "now": "{now}"}))
+	b.withBatch(PlaceColumns(s).columns(), size)
+	b.set("queues", func() string { return b.values(b.batch, commas) })
+	if size == 1 {
+		return b.stmt(`
+select {found} from {tasks}
+where queue in ({queues}) and state in ('open', 'snoozed')
+group by queue, {lane columns} order by queue, {lane columns} limit :page`)
+	}
+	// With an order, or a limit of its own, MySQL might read the whole index.
+	b.set("found", "queue, {lane columns}, {micros min(updated_at)} as anchor, {micros {now}} as now")
+	return b.stmt(`
+select * from (select {found} from {tasks}
+where queue in ({queues}) and state in ('open', 'snoozed')
+group by queue, {lane columns}) n limit :page`)
 }
 
-// jumps makes the statement that jumps from lane to lane. {before first} and {end} are
-// texts around those of the lanes. Where the index has columns, {first state} finds the
-// first lane, and the next one is greater than the last in some columns and within some
-// condition. {states} is the condition for what to return.
-func (b *builder) jumps(within string, greater Columns[Lane]) Stmt {
-	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+// jumps makes the statement that jumps from lane to lane behind the places of a batch. Where the
+// index has columns, the next lane is greater than the last in some columns and within some
+// condition, and of the lanes some have the wanted states.
+func (b *builder) jumps(places []column, size int, within string, greater Columns[Lane], states string) Stmt {
+	b.withBatch(places, size)
 	if b.server.Caps.LaneExpression && b.server.Caps.Lateral {
+		b.set("found", FoundColumns.list("f.", map[string]string{"anchor": "f.updated_at", "now": "{now}"}))
 		// Queues with a space in their names, which only a user who edits rows can
 		// make, may lie between the lanes. The condition at the end drops them.
 		b.set("after", func(lane string) string {
 			b.set("last", verbatim(lane))
 			return b.expand(`(select {lane text} as lane, queue, {lane columns}, updated_at from {tasks}
-where {lane text} > {last} and {lane text} < {end}
+where {lane text} > {last} and {lane text} < s.ending
 order by {lane text}, updated_at limit 1)`)
 		})
 		return b.stmt(`
-with recursive found as ({after {before first}}
+select {found} from {batch} cross join lateral (
+with recursive found as ({after s.after}
 union all
 select next.* from found cross join lateral {after found.lane} next)
-select {heads}
-from found where queue = {text :queue} and {states}`)
+select * from found where queue = s.queue) f
+limit {int :page}`)
 	}
-	b.set("row", laneColumns.list("t.", nil)+", t.updated_at")
+	b.set("found", FoundColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	b.set("row", "t.queue, "+laneColumns.list("t.", nil)+", t.updated_at")
 	// SQLite compares two columns with each other in a way that no index
 	// serves. A plus makes a column a value.
 	value := ""
@@ -58,20 +68,87 @@ from found where queue = {text :queue} and {states}`)
 	}
 	b.set("value", value)
 	b.set("within", within)
+	b.set("states", states)
 	b.set("columns", greater.list("", nil))
-	b.set("last", greater.list(value+"f.", nil))
 	// SQLite begins a range of several columns where they are equal, and would read the rest
 	// of the lane. So the range begins after the last anchor that a lane can have, of the year
 	// 9892, and a condition that no index serves sees to it that the next lane is another one.
+	b.set("next", func(last string) string {
+		b.set("queue of last", value+last+".queue")
+		b.set("last", greater.list(value+last+".", nil))
+		return b.expand(`{tasks} t on t.id = (select id from {tasks}
+where queue = {queue of last} and {within}({columns}, updated_at) > ({last}, {moment 250000000000000000}) and ({value}{columns}) > ({last})
+order by {lane columns}, updated_at limit 1)`)
+	})
+	// The order makes it jump through one queue after the other.
 	return b.stmt(`
-with recursive found as (select {row} from {tasks} t where t.id = (select id from {tasks}
-where queue = :queue and {first state}
-order by {lane columns}, updated_at limit 1)
+with recursive found as (select {row} from {batch} join {next s}
 union all
-select {row} from found f join {tasks} t on t.id = (select id from {tasks}
-where queue = :queue and {within}({columns}, updated_at) > ({last}, {moment 250000000000000000}) and ({value}{columns}) > ({last})
-order by {lane columns}, updated_at limit 1)) select {heads}
-from found where {states}`)
+select {row} from found f join {next f}
+order by 1, 2, 3, 4, 5, 6, 7) select {found}
+from found where {states} limit :page`)
+}
+
+// FirstPlace is the place before the waiting lanes of a queue.
+func FirstPlace(queue string) Place {
+	return Place{Queue: queue, Lane: FirstFinished(StateOpen), Ending: queue + "!"}
+}
+
+// Place is where [Sweep] and [FinishedLanes] go on in a queue: behind a lane.
+type Place struct {
+	Queue string
+	Lane
+	// Ending is a text behind the texts of the lanes that are wanted.
+	Ending string
+}
+
+// After returns the text of the place: that of its lane, or one before all lanes of a state.
+func (p *Place) After() string {
+	if p.Lane == FirstFinished(p.State) {
+		return p.Queue + " " + p.State + " "
+	}
+	return fmt.Sprint(p.Queue, " ", p.State, " ", p.Key, " ", strconv.Itoa(p.Priority), " ", p.Kind, " ", p.Policy, " ", strconv.Itoa(p.Attempts))
+}
+
+// PlaceColumns returns the columns of the batch of [Sweep] and [FinishedLanes].
+func PlaceColumns(s dialect.Server) Columns[Place] {
+	queue := Columns[Place]{col("queue", Text, func(p *Place) any { return &p.Queue })}
+	switch {
+	case s.Caps.LooseScan:
+		return queue
+	case s.Caps.LaneExpression:
+		return join(queue, Columns[Place]{
+			col("after", Text, func(p *Place) any { return p.After() }),
+			col("ending", Text, func(p *Place) any { return &p.Ending }),
+		})
+	}
+	return join(queue, within(laneColumns, func(p *Place) *Lane { return &p.Lane }))
+}
+
+// Occupied selects those queues of a batch that have tasks in a state, or waiting tasks, whatever
+// statistics the engine has. It is for servers with Caps.LooseScan. The batch has [PlaceColumns]. Parameters: state.
+func Occupied(s dialect.Server, tables dialect.Tables, waiting bool, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.withBatch(PlaceColumns(s).columns(), size)
+	states := []string{":state"}
+	if waiting {
+		states = []string{"'open'", "'snoozed'"}
+	}
+	for i, state := range states {
+		states[i] = "exists (select 1 from {tasks} t where t.queue = s.queue and t.state = " + state + ")"
+	}
+	b.set("occupied", strings.Join(states, " or "))
+	b.set("queues", func() string {
+		selects := make([]string, size)
+		for i := range selects {
+			selects[i] = "select cast(" + b.cell(i, 0) + " as char character set ascii) collate ascii_bin"
+		}
+		selects[0] += " as queue"
+		return strings.Join(selects, " union all ")
+	})
+	return b.stmt(`
+select s.queue from ({queues}) s
+where {occupied}`)
 }
 
 // Heads returns the lanes of a batch that hold a task from their since on, as
@@ -112,9 +189,29 @@ order by updated_at limit 1`)
 // is a range of the index that begins where it ends.
 func NextLane(s dialect.Server, tables dialect.Tables) Stmt { return newBuilder(s, tables).nextLane(0) }
 
+// NextLanes finds the next :page lanes of a queue, as [NextLane] finds one, and returns them in
+// order. It groups as [Sweep] does, so that statistics may make it slow.
+func NextLanes(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.set("anchor", "min(updated_at)")
+	b.set("first", func(columns string) string {
+		return b.expand("group by queue, {lane columns} order by " + columns + " limit :page")
+	})
+	return b.nextLanes(0, ":page", ", "+laneColumns.list("", nil))
+}
+
 // nextLane makes the statement that finds the next lane, which has at least so many
 // columns in common with the last one.
 func (b *builder) nextLane(least int) Stmt {
+	b.set("anchor", "updated_at")
+	b.set("first", func(columns string) string {
+		return b.expand("order by " + columns + ", updated_at limit 1")
+	})
+	return b.nextLanes(least, "1", "")
+}
+
+// nextLanes makes the statement of the next lanes. {first columns} ends each case.
+func (b *builder) nextLanes(least int, most, order string) Stmt {
 	columns := laneColumns.columns()
 	name := func(c column) string { return c.Name }
 	var cases []string
@@ -124,14 +221,15 @@ func (b *builder) nextLane(least int) Stmt {
 		if same == 0 {
 			greater += " and state in ('open', 'snoozed')"
 		}
-		cases = append(cases, fmt.Sprintf(`(select %d as same, {lane columns}, {micros updated_at} as anchor, {micros {now}} as now from {tasks} where queue = :queue%s%s
-order by %s, updated_at limit 1)`, same, equal, greater, list(columns[same:], ", ", name)))
+		cases = append(cases, fmt.Sprintf(`(select %d as same, {lane columns}, {micros {anchor}} as anchor, {micros {now}} as now from {tasks} where queue = :queue%s%s
+{first %s})`, same, equal, greater, list(columns[same:], ", ", name)))
 	}
 	b.set("cases", strings.Join(cases, "\nunion all "))
 	b.set("heads", list(HeadColumns.columns(), ", ", name))
+	b.set("order", order)
 	return b.stmt(`
 select {heads} from ({cases}) n
-order by same desc limit 1`)
+order by same desc{order} limit ` + most)
 }
 
 // RefreshStatistics makes a server with Caps.CachesStatistics read its statistics

@@ -12,6 +12,42 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
+// sweep sweeps the queue default.
+func sweep(t *testing.T, db queryer, s dialect.Server) (heads []statements.Head) {
+	t.Helper()
+	stmt, rows := sweepOf(s, "default")
+	for _, f := range read(t, db, statements.FoundColumns, stmt, statements.Values{"page": 100_000}, rows) {
+		if f.Queue != "default" {
+			t.Fatalf("a sweep of default found %+v", f)
+		}
+		heads = append(heads, f.Head)
+	}
+	return heads
+}
+
+// sweepOf returns the statement that sweeps queues, with its batch.
+func sweepOf(s dialect.Server, queues ...string) (statements.Stmt, []statements.Row) {
+	places := make([]statements.Place, len(queues))
+	for i, queue := range queues {
+		places[i] = statements.FirstPlace(queue)
+	}
+	return statements.Sweep(s, tables, len(places)), statements.PlaceColumns(s).Rows(len(places), func(i int) *statements.Place { return &places[i] })
+}
+
+// finishedLanes returns the lanes of the queue default in a final state, on servers with Caps.LooseScan the first one.
+func finishedLanes(t *testing.T, db queryer, s dialect.Server, state string) (heads []statements.Head) {
+	t.Helper()
+	stmt, place := statements.FinishedLanes(s, tables, 1), statements.FirstFinishedPlace("default", state)
+	values := statements.Values{"queue": place.Queue, "state": state, "page": 100_000}
+	if statements.SetLane(values, place.Lane); s.Caps.LooseScan {
+		return read(t, db, statements.HeadColumns, stmt, values, nil)
+	}
+	for _, f := range read(t, db, statements.FoundColumns, stmt, values, []statements.Row{statements.PlaceColumns(s).Row(&place)}) {
+		heads = append(heads, f.Head)
+	}
+	return heads
+}
+
 // steps sweeps the queue default by NextLane and returns the anchors of lanes.
 func steps(t *testing.T, db queryer, s dialect.Server) map[statements.Lane]int64 {
 	t.Helper()
@@ -59,7 +95,7 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 			}
 		}
 		want := map[statements.Lane]int64{}
-		for _, h := range read(t, db, statements.HeadColumns, statements.Sweep(s, tables), statements.Values{"queue": "default"}, nil) {
+		for _, h := range sweep(t, db, s) {
 			want[h.Lane] = h.Anchor
 		}
 		if len(want) != 2*4*6*2*4 {

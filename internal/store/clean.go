@@ -2,25 +2,75 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// FinishedLanes finds the lanes of the tasks of a queue that are in a final state, or blocked.
+// FinishedLanes is FinishedLanesOf for one queue.
+func (s *Store) FinishedLanes(ctx context.Context, queue, state string) ([]Head, error) {
+	found, err := s.FinishedLanesOf(ctx, []string{queue}, state)
+	return headsOf(found), err
+}
+
+// FinishedLanesOf finds the lanes of the tasks of queues that are in a final state, or blocked.
 // Its cost grows with the number of lanes, not of tasks.
-func (s *Store) FinishedLanes(ctx context.Context, queue, state string) (heads []Head, err error) {
-	stmt, last := s.fixed("finished lanes", statements.FinishedLanes), statements.FirstFinished(state)
-	for {
-		values := statements.Values{"queue": queue, "state": state}
-		statements.SetLane(values, last)
-		next, err := s.heads(ctx, stmt, values, nil)
-		heads = append(heads, next...)
-		if err != nil || !s.server.Caps.LooseScan || len(next) == 0 || next[0].Corrupt != nil {
-			return heads, err
-		}
-		last = next[0].Lane
+func (s *Store) FinishedLanesOf(ctx context.Context, queues []string, state string) (all []Found, err error) {
+	places := make([]Place, len(queues))
+	for i, queue := range queues {
+		places[i] = statements.FirstFinishedPlace(queue, state)
 	}
+	if s.server.Caps.LooseScan {
+		return s.finishedBySteps(ctx, places, state)
+	}
+	slices.SortFunc(places, func(a, b Place) int { return strings.Compare(a.Queue, b.Queue) })
+	for len(places) > 0 {
+		part := places[:min(len(places), MaxBatch)]
+		found, err := s.lanesBehind(ctx, s.batch("finished lanes", len(part), statements.FinishedLanes), part, statements.Values{"page": pageLanes, "state": state})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, found...)
+		places = slices.Concat(restOf(part, found, pageLanes), places[len(part):])
+	}
+	return all, nil
+}
+
+// finishedBySteps is FinishedLanesOf with a statement for each lane.
+func (s *Store) finishedBySteps(ctx context.Context, places []Place, state string) (all []Found, err error) {
+	if len(places) > 1 {
+		var some []Place
+		for part := range slices.Chunk(places, MaxBatch) {
+			occupied, err := s.occupied(ctx, part, state)
+			if err != nil {
+				return nil, err
+			}
+			some = append(some, occupied...)
+		}
+		places = some
+	}
+	stmt := s.fixed("next finished lane", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
+		return statements.FinishedLanes(server, tables, 1)
+	})
+	for _, place := range places {
+		for {
+			values := statements.Values{"queue": place.Queue, "state": state}
+			statements.SetLane(values, place.Lane)
+			next, err := s.heads(ctx, stmt, values, nil)
+			all = append(all, inQueue(place.Queue, next)...)
+			if err != nil {
+				return all, err
+			}
+			if len(next) == 0 || next[0].Corrupt != nil {
+				break
+			}
+			place.Lane = next[0].Lane
+		}
+	}
+	return all, nil
 }
 
 // CleanParams say which tasks to delete: up to Limit tasks of a lane that finished longer

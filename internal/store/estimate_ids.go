@@ -176,13 +176,7 @@ func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane,
 		return nil, err
 	}
 	for _, queue := range queues {
-		var heads []Head
-		more := false
-		if s.server.Caps.LooseScan {
-			heads, more, err = s.SweepBySteps(ctx, queue, maxEstimatedLanes-len(lanes))
-		} else {
-			heads, err = s.Sweep(ctx, queue)
-		}
+		heads, more, err := s.waitingLanes(ctx, queue, maxEstimatedLanes-len(lanes))
 		for _, state := range []string{statements.StateDone, statements.StateDead, statements.StateCancelled} {
 			if err != nil || more {
 				return nil, err
@@ -202,4 +196,14 @@ func (s *Store) lanesByQueue(ctx context.Context) (lanes []statements.QueueLane,
 		}
 	}
 	return lanes, nil
+}
+
+// waitingLanes returns the lanes of a queue that have waiting tasks, and reports whether there are more than most.
+func (s *Store) waitingLanes(ctx context.Context, queue string, most int) (_ []Head, more bool, err error) {
+	if s.server.Caps.LooseScan {
+		heads, rest, err := s.sweepBySteps(ctx, FirstPlace(queue), most+1)
+		return heads, rest != nil, err
+	}
+	found, rest, err := s.Sweep(ctx, []Place{FirstPlace(queue)}, most+1)
+	return headsOf(found), len(rest) > 0, err
 }

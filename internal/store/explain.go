@@ -40,7 +40,8 @@ type planned struct {
 // ExplainClaims returns the statements with which a worker finds the lanes of a queue and
 // claims from p's sources, with their plans. It changes nothing.
 func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, error) {
-	list := []planned{{"sweep", "t", s.fixed("sweep", statements.Sweep), statements.Values{"queue": p.Queue}, nil}}
+	place := FirstPlace(p.Queue)
+	list := []planned{{"sweep", "t", s.batch("sweep", 1, statements.Sweep), statements.Values{"page": pageLanes}, []statements.Row{statements.PlaceColumns(s.server).Row(&place)}}}
 	if len(p.Sources) == 0 {
 		return s.explainAll(ctx, list)
 	}

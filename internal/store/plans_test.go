@@ -57,7 +57,7 @@ func useAll(t *testing.T, s *Store) {
 		}
 	}
 	ctx := t.Context()
-	_, err := s.Sweep(ctx, "default")
+	_, _, err := s.Sweep(ctx, []Place{FirstPlace("default")}, 1000)
 	must(err)
 	for _, slot := range []int64{0, s.SlotName("default", []string{"k"})} {
 		_, err = s.Claim(ctx, ClaimParams{Queue: "default", Worker: "me", Lease: time.Minute, Limit: 1, Slot: slot, Sources: []Source{

@@ -169,6 +169,6 @@ func (s *Store) checkPage(ctx context.Context, formulas []sqlgen.Formula) error 
 // missing.
 func (s *Store) CheckTables(ctx context.Context) error {
 	const noQueue = ""
-	_, err := s.Sweep(ctx, noQueue)
+	_, _, err := s.Sweep(ctx, []Place{FirstPlace(noQueue)}, 1)
 	return err
 }

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -15,31 +17,142 @@ type Head struct {
 	Corrupt error // not nil if columns of the row hold no numbers or no texts
 }
 
-// Sweep finds the lanes of a queue with one statement.
-func (s *Store) Sweep(ctx context.Context, queue string) ([]Head, error) {
-	return s.heads(ctx, s.fixed("sweep", statements.Sweep), statements.Values{"queue": queue}, nil)
+// Place is where a search for lanes goes on in a queue.
+type Place = statements.Place
+
+// FirstPlace is the place before the waiting lanes of a queue.
+func FirstPlace(queue string) Place { return statements.FirstPlace(queue) }
+
+// Found is the head of a lane of a queue.
+type Found struct {
+	Queue string
+	Head
 }
 
-// SweepBySteps finds the lanes of a queue one after the other, with a statement for
-// each, which stale statistics cannot make slow. It stops and reports true if there are
-// more than most lanes.
-func (s *Store) SweepBySteps(ctx context.Context, queue string, most int) (heads []Head, more bool, err error) {
+// Sweep finds up to most lanes behind places in queues, with one statement. It returns the places at which to go on, or
+// none after all lanes.
+func (s *Store) Sweep(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
+	places = slices.SortedFunc(slices.Values(places), func(a, b Place) int { return strings.Compare(a.Queue, b.Queue) })
+	if s.server.Caps.LooseScan {
+		return s.sweepByGroups(ctx, places, most)
+	}
+	found, err = s.lanesBehind(ctx, s.batch("sweep", len(places), statements.Sweep), places, statements.Values{"page": most})
+	if err != nil {
+		return nil, places, err
+	}
+	return found, restOf(places, found, most), nil
+}
+
+// sweepByGroups is Sweep where the engine groups lanes (Caps.LooseScan). Behind a lane it sweeps only the first queue. If several
+// queues have most lanes or more, it returns none of them.
+func (s *Store) sweepByGroups(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
+	if first := places[0]; isBehindLane(first) {
+		values := statements.Values{"queue": first.Queue, "page": most}
+		statements.SetLane(values, first.Lane)
+		heads, err := s.heads(ctx, s.fixed("next lanes", statements.NextLanes), values, nil)
+		if err != nil {
+			return nil, places, err
+		}
+		found = inQueue(first.Queue, heads)
+		return found, slices.Concat(restOf(places[:1], found, most), places[1:]), nil
+	}
+	found, err = s.lanesBehind(ctx, s.batch("sweep", len(places), statements.Sweep), places, statements.Values{"page": most})
+	if err != nil || len(places) > 1 && len(found) == most {
+		return nil, places, err
+	}
+	return found, restOf(places, found, most), nil
+}
+
+// lanesBehind runs a statement that finds lanes behind places.
+func (s *Store) lanesBehind(ctx context.Context, stmt statements.Stmt, places []Place, values statements.Values) (found []Found, err error) {
+	rows := statements.PlaceColumns(s.server).Rows(len(places), func(i int) *Place { return &places[i] })
+	err = s.readRows(ctx, stmt, values, rows, func() { found = found[:0] }, func(r row) error {
+		var f statements.FoundLane
+		h := Head{Corrupt: statements.FoundColumns.Scan(r, &f)} // columns that can be read are set nevertheless
+		h.Head = f.Head
+		if s.spellLane(r, &h); s.server.Caps.PadsText {
+			f.Queue = strings.TrimRight(f.Queue, " ")
+		}
+		found = append(found, Found{f.Queue, h})
+		return nil
+	})
+	return found, err
+}
+
+// headsOf returns the heads of lanes without their queues.
+func headsOf(found []Found) []Head {
+	heads := make([]Head, len(found))
+	for i, f := range found {
+		heads[i] = f.Head
+	}
+	return heads
+}
+
+// inQueue returns heads of lanes of a queue.
+func inQueue(queue string, heads []Head) []Found {
+	found := make([]Found, len(heads))
+	for i, h := range heads {
+		found[i] = Found{queue, h}
+	}
+	return found
+}
+
+// restOf returns the places at which to go on after up to most lanes were found behind sorted places.
+// Lanes whose values cannot be read are no places.
+func restOf(places []Place, found []Found, most int) []Place {
+	if len(found) < most {
+		return nil
+	}
+	for _, last := range slices.Backward(found) {
+		at := slices.IndexFunc(places, func(p Place) bool { return p.Queue == last.Queue })
+		if at >= 0 && last.Corrupt == nil && places[at].Lane != last.Lane {
+			rest := slices.Clone(places[at:])
+			rest[0].Lane = last.Lane
+			return rest
+		}
+	}
+	return nil
+}
+
+// sweepBySteps finds up to most lanes behind a place one after the other, with a statement for
+// each, which stale statistics cannot make slow. It returns the place at which to go on, or nil after the last lane.
+func (s *Store) sweepBySteps(ctx context.Context, place Place, most int) (heads []Head, rest *Place, err error) {
 	stmt := s.fixed("next lane", statements.NextLane)
-	var last Lane // its empty state sorts before all others
 	begin := time.Now()
-	for len(heads) <= most {
+	for len(heads) < most {
 		since := time.Since(begin)
-		values := statements.Values{"queue": queue}
-		statements.SetLane(values, last)
+		values := statements.Values{"queue": place.Queue}
+		statements.SetLane(values, place.Lane)
 		next, err := s.heads(ctx, stmt, values, nil)
 		heads = append(heads, next...)
-		if err != nil || len(next) == 0 || next[0].Corrupt != nil {
-			return heads, false, err
+		if err != nil {
+			return heads, &place, err
+		}
+		if len(next) == 0 || next[0].Corrupt != nil {
+			return heads, nil, nil
 		}
 		heads[len(heads)-1].Now -= since.Microseconds() // as if one statement had found all lanes
-		last = next[0].Lane
+		place.Lane = next[0].Lane
 	}
-	return heads, true, nil
+	return heads, &place, nil
+}
+
+// occupied returns those places in whose queues there are tasks in a state, or waiting tasks if it is "".
+func (s *Store) occupied(ctx context.Context, places []Place, state string) (list []Place, err error) {
+	name, has := "occupied", map[string]bool{}
+	if state != "" {
+		name = "occupied in a state"
+	}
+	stmt := s.batch(name, len(places), func(server dialect.Server, tables dialect.Tables, size int) statements.Stmt {
+		return statements.Occupied(server, tables, state == "", size)
+	})
+	rows := statements.PlaceColumns(s.server).Rows(len(places), func(i int) *Place { return &places[i] })
+	err = s.readRows(ctx, stmt, statements.Values{"state": state}, rows, func() { clear(has) }, func(r row) error {
+		queue, err := statements.TextIn(r[0])
+		has[queue] = true
+		return err
+	})
+	return slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return !has[p.Queue] }), err
 }
 
 // Recheck finds the first task of each source from its since on. It leaves out lanes

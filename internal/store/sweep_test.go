@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -18,28 +17,29 @@ func TestSlowSweepsRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.MariaDB)
 	s := migrated(t, db)
-	if _, err := s.Sweep(t.Context(), "default"); err != nil { // which opens the table
+	if _, _, err := s.Sweep(t.Context(), []Place{FirstPlace("default")}, 1000); err != nil { // which opens the table
 		t.Fatal(err)
 	}
 	db.MustExec(`insert into falldue_tasks (queue, kind, attempts, updated_at, created_at, payload)
 		select 'default', concat('k', seq % 8), seq % 25, utc_timestamp(6), utc_timestamp(6), '{}' from seq_1_to_100000`)
-	stmt := statements.Sweep(s.server, s.tables)
+	stmt, place := statements.Sweep(s.server, s.tables, 1), FirstPlace("default")
+	row := statements.PlaceColumns(s.server).Row(&place)
 	ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 	defer cancel()
-	w := s.NewLaneFinder("default")
+	w := s.NewLaneFinder()
 	for {
 		var plan struct {
 			Extra string `db:"Extra"`
 		}
-		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(statements.Values{"queue": "default"}, nil)...); err != nil {
+		if err := db.Unsafe().GetContext(ctx, &plan, "explain "+stmt.SQL, stmt.Bind(statements.Values{"page": 1000}, []statements.Row{row})...); err != nil {
 			t.Fatalf("the last plan was %q: %v", plan.Extra, err)
 		}
 		if strings.Contains(plan.Extra, "group-by") {
 			return
 		}
 		s.refreshed = time.Time{}
-		if _, err := w.Find(ctx); err != nil || !w.strategy.oneStatement {
-			t.Fatalf("the last plan was %q; after a refresh, the next sweep is one statement: %v (error %v)", plan.Extra, w.strategy.oneStatement, err)
+		if _, err := w.FindAll(ctx, "default"); err != nil || !w.strategies["default"].oneStatement {
+			t.Fatalf("the last plan was %q; after a refresh, the next sweep is one statement: %v (error %v)", plan.Extra, w.strategies["default"].oneStatement, err)
 		}
 	}
 }
@@ -96,13 +96,13 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 		if _, err := s.Enqueue(t.Context(), nil, entries); err != nil {
 			t.Fatal(err)
 		}
-		jumped, err := s.Sweep(t.Context(), "default")
+		jumped, _, err := s.Sweep(t.Context(), []Place{FirstPlace("default")}, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stepped, more, err := s.SweepBySteps(t.Context(), "default", math.MaxInt)
-		if err != nil || more {
-			t.Fatalf("there are more lanes than the greatest number: %v (error %v)", more, err)
+		stepped, rest, err := s.sweepBySteps(t.Context(), FirstPlace("default"), 1000)
+		if err != nil || rest != nil {
+			t.Fatalf("there are more lanes than the greatest number: %v (error %v)", rest, err)
 		}
 		if len(jumped) != 6 || len(stepped) != 6 {
 			t.Fatalf("found %d lanes by one statement and %d by steps, want 6", len(jumped), len(stepped))
@@ -113,7 +113,7 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 			want  []string // the statements of the first sweep
 		}{{"other", 0, []string{"next lane"}}, {"few", fewLanes, []string{"next lane"}}, {"default", 6, []string{"next lane", "sweep"}}} {
 			clear(s.made)
-			if _, err := s.NewLaneFinder(c.queue).Find(t.Context()); err != nil {
+			if _, err := s.NewLaneFinder().FindAll(t.Context(), c.queue); err != nil {
 				t.Fatal(err)
 			}
 			var made []string

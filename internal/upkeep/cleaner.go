@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -37,7 +38,7 @@ type Cleaner struct {
 
 // cleanTable finds and deletes finished tasks.
 type cleanTable interface {
-	FinishedLanes(ctx context.Context, queue, state string) ([]store.Head, error)
+	FinishedLanesOf(ctx context.Context, queues []string, state string) ([]store.Found, error)
 	Clean(context.Context, store.CleanParams) (n int, last int64, err error)
 	Classify(error) dialect.Class
 }
@@ -77,54 +78,57 @@ var finishedStates = []string{statements.StateDone, statements.StateDead, statem
 // lanes. It gives up when the database is unavailable.
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.orphans.begin()
-	for _, queue := range c.queues {
-		for _, state := range finishedStates {
-			if c.retentions.Shortest(state) == run.Forever {
-				continue
-			}
-			took, err := c.cleanState(ctx, queue, state)
-			if finding += took; err != nil && retry.KindOf(c.table.Classify(err), false) == retry.Outage {
-				return finding, true
-			}
+	for _, state := range finishedStates {
+		if c.retentions.Shortest(state) == run.Forever {
+			continue
+		}
+		took, err := c.cleanState(ctx, state)
+		if finding += took; err != nil && retry.KindOf(c.table.Classify(err), false) == retry.Outage {
+			return finding, true
 		}
 	}
 	return finding, false
 }
 
-// cleanState deletes the tasks of a queue and a state whose retention has expired, and returns how long
-// it took to find their lanes.
-func (c *Cleaner) cleanState(ctx context.Context, queue, state string) (finding time.Duration, err error) {
+// cleanState deletes the tasks of a state whose retention is over, and
+// returns how long it took to find their lanes.
+func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Duration, err error) {
 	start := time.Now()
-	heads, err := c.find(ctx, queue, state)
+	found, err := c.find(ctx, state)
 	finding = time.Since(start)
-	for _, h := range heads {
-		if h.Corrupt != nil || ctx.Err() != nil {
+	if err != nil && ctx.Err() == nil {
+		c.events.cleanFailed(strings.Join(c.queues, " "), state, err)
+	}
+	for _, f := range found {
+		retention := c.retentions.Of(state, f.Kind)
+		if f.Corrupt != nil || ctx.Err() != nil || retention == run.Forever || store.Duration(f.Now-f.Anchor) < retention {
 			continue
-		}
-		retention := c.retentions.Of(state, h.Kind)
-		if retention == run.Forever || store.Duration(h.Now-h.Anchor) < retention {
-			continue
-		}
-		if c.retentions.Handlers[h.Kind] == nil {
-			ours, failed := c.orphans.deletable(ctx, h.Kind)
-			if err = errors.Join(err, failed); !ours {
-				continue
-			}
 		}
 		// One row that cannot be deleted does not stop the other lanes.
-		err = errors.Join(err, c.cleanLane(ctx, queue, h, retention))
-	}
-	if err != nil && ctx.Err() == nil {
-		c.events.cleanFailed(queue, state, err)
+		if failed := c.cleanIfOurs(ctx, f, retention); failed != nil {
+			if err = errors.Join(err, failed); ctx.Err() == nil {
+				c.events.cleanFailed(f.Queue, state, failed)
+			}
+		}
 	}
 	return finding, err
 }
 
+// cleanIfOurs cleans a lane, unless another worker does so, which handles its kind.
+func (c *Cleaner) cleanIfOurs(ctx context.Context, f store.Found, retention time.Duration) error {
+	if c.retentions.Handlers[f.Kind] == nil {
+		if ours, err := c.orphans.deletable(ctx, f.Kind); !ours {
+			return err
+		}
+	}
+	return c.cleanLane(ctx, f.Queue, f.Head, retention)
+}
+
 // find finds the lanes of finished tasks.
-func (c *Cleaner) find(ctx context.Context, queue, state string) ([]store.Head, error) {
+func (c *Cleaner) find(ctx context.Context, state string) ([]store.Found, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	return c.table.FinishedLanes(ctx, queue, state)
+	return c.table.FinishedLanesOf(ctx, c.queues, state)
 }
 
 // maxUndeletable is how many tasks a pass may fail to delete in a lane, before it goes on with the next

@@ -33,11 +33,11 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		c := &Cleaner{
-			queues: []string{"default"}, retentions: retentionsOf(run.Retention{Done: kept, Dead: run.Forever, Cancelled: run.Forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{lanes: func(context.Context, string, string) ([]store.Head, error) {
+			queues: []string{"default"}, retentions: retentionsOf(run.Retention{Done: kept, Dead: run.Forever, Cancelled: run.Forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
 				if time.Sleep(takes); ctx.Err() == nil { // else the rest of the pass is left out
 					passes++
 				}
-				return []store.Head{head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)}, nil
+				return foundIn("default", head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)), nil
 			},
 				clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 					batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)
@@ -74,8 +74,8 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	c := &Cleaner{
 		retentions: retentionsOf(run.Retention{Done: 0, Dead: time.Hour, Cancelled: time.Hour}, "a", "b"),
 		events:     events{slog.New(slog.DiscardHandler)},
-		table: fakeCleanTable{lanes: func(context.Context, string, string) ([]store.Head, error) {
-			return []store.Head{head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)}, nil
+		table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
+			return foundIn("default", head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)), nil
 		},
 			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 				tries++
@@ -89,7 +89,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 				return len(list), p.Since, nil
 			}},
 	}
-	_, _ = c.cleanState(t.Context(), "default", "dead") // the error says which could not be deleted
+	_, _ = c.cleanState(t.Context(), "dead") // the error says which could not be deleted
 	for kind, ids := range left {
 		if !slices.Equal(ids, []int{0, 700, 701}) {
 			t.Errorf("of %q %d tasks are left, want 0, 700 and 701", kind, len(ids))
@@ -100,7 +100,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	}
 	refused = func(int) bool { return true }
 	tries = 0
-	_, _ = c.cleanState(t.Context(), "default", "dead")
+	_, _ = c.cleanState(t.Context(), "dead")
 	if tries > 2*(maxUndeletable+20) {
 		t.Errorf("a database that refuses all is asked %d times", tries)
 	}
@@ -128,4 +128,12 @@ func TestChoresAreDoneOnTime(t *testing.T) {
 			t.Errorf("in three hours one is done %d times and fails %d times, the other is done %d times", often, failures, seldom)
 		}
 	})
+}
+
+// foundIn returns lanes of a queue, as a search for them does.
+func foundIn(queue string, heads ...store.Head) (found []store.Found) {
+	for _, h := range heads {
+		found = append(found, store.Found{Queue: queue, Head: h})
+	}
+	return found
 }

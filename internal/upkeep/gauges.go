@@ -52,12 +52,12 @@ func (g *Gauges) Measure(ctx context.Context) ([]store.Gauge, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, queue := range queues {
-		heads, err := g.tables.Heads(ctx, queue)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range heads {
+	heads, err := g.tables.Heads(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	for queue, list := range heads {
+		for _, h := range list {
 			delay, known := g.delay(queue, h)
 			if late := store.Duration(h.Now-h.Anchor) - delay; known && late > 0 {
 				one := of(queue, h.Kind)

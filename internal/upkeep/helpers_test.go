@@ -18,12 +18,12 @@ func head(kind string, attempts int, ago time.Duration) store.Head {
 
 // fakeCleanTable is a cleanTable.
 type fakeCleanTable struct {
-	lanes func(ctx context.Context, queue, state string) ([]store.Head, error)
+	lanes func(ctx context.Context, queues []string, state string) ([]store.Found, error)
 	clean func(context.Context, store.CleanParams) (n int, last int64, err error)
 }
 
-func (f fakeCleanTable) FinishedLanes(ctx context.Context, queue, state string) ([]store.Head, error) {
-	return f.lanes(ctx, queue, state)
+func (f fakeCleanTable) FinishedLanesOf(ctx context.Context, queues []string, state string) ([]store.Found, error) {
+	return f.lanes(ctx, queues, state)
 }
 
 func (f fakeCleanTable) Clean(ctx context.Context, p store.CleanParams) (n int, last int64, err error) {

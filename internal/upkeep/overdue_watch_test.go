@@ -133,8 +133,13 @@ func (o overdueTables) LimitStates(_ context.Context, limits []store.Limit) (lis
 }
 
 func (o overdueTables) Queues(context.Context) ([]string, error) { return o.queues() }
-func (o overdueTables) Heads(_ context.Context, queue string) ([]store.Head, error) {
-	return o.heads(queue)
+func (o overdueTables) Heads(_ context.Context, queues []string) (_ map[string][]store.Head, failed error) {
+	found := map[string][]store.Head{}
+	for _, queue := range queues {
+		heads, err := o.heads(queue)
+		found[queue], failed = heads, errors.Join(failed, err)
+	}
+	return found, failed
 }
 
 func (o overdueTables) CountSince(_ context.Context, _ string, at store.Lane, wait time.Duration, most int) (int, error) {

@@ -190,6 +190,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
 	})
 	overtime := upkeep.NewOvertime(o, health, log)
+	sweeper := claim.NewSweeper(s.NewLaneFinder(), pollers, s.Classify, log, o)
 	limited := false
 	for name, queue := range cfg.Queues {
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
@@ -207,7 +208,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
 			Gates: claim.NewGates(name, changes, cfg.Handlers, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
-			PollInterval: cfg.PollInterval, Table: s, Finder: s.NewLaneFinder(name), Dispatcher: dispatchers[name], Settler: settler,
+			PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Dispatcher: dispatchers[name], Settler: settler,
 			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
 		})
 	}
@@ -217,7 +218,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	roles := []role{
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
 		upkeep.NewOverdueWatch(s, queues, cfg.Handlers, changes, overrides, log),
-		claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
+		sweeper, claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
 		roles = append(roles, upkeep.NewPermitCleaner(s, log))

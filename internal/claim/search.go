@@ -1,0 +1,313 @@
+package claim
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/falldue/falldue/internal/lanes"
+	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// search is the search of a queue for tasks that the worker does not know of: when the next one is due, and where
+// one that has begun goes on. A search is a sweep or a recheck. A sweep finds all lanes, and reads each from its
+// beginning, some lanes at a time. Sweeps are costly where
+// there are many lanes, or where an open transaction keeps the index entries of tasks that have
+// gone. Most searches are rechecks then: they read only the lanes that were emptied last, each
+// from the anchor up to which it has been claimed.
+type search struct {
+	queue  string
+	every  time.Duration // the poll interval
+	lanes  *lanes.Tracker
+	gates  Gates
+	expiry *expiry
+	events events
+	wanted func() bool     // reports whether the queue's poller has room for tasks, or claims some
+	wake   chan<- struct{} // tells the poller that a task was found
+	woken  chan<- struct{} // tells the sweeper that the search is due earlier
+	// pauseFactor is how many times as long as a search the pause after it is.
+	pauseFactor time.Duration
+
+	// Only the sweeper uses these:
+	reported, reporting map[corruption]bool // by the last sweep, and by the one that goes on
+	sweepAt             time.Time           // from then on a search is a sweep
+	sweep               *sweep              // that goes on, or nil
+
+	asleep atomic.Bool // no task has come for long, and the prober looks for new ones
+
+	mu   sync.Mutex
+	at   time.Time     // when the next search is due
+	last time.Time     // when the last search ended
+	cost time.Duration // how long it took
+	busy bool          // a search goes on
+	late time.Time     // when the search that goes on will have taken longer than the interval
+}
+
+// sweep is a sweep of a queue that goes on.
+type sweep struct {
+	place    store.Place
+	at       time.Time // when to go on
+	start    time.Time
+	now      int64         // of the first lane, by the database's clock, or 0
+	took     time.Duration // up to now
+	policies int64         // the version of the policies when it began
+	failures int           // in a row
+}
+
+const (
+	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due, and
+	// sweepPauseFactor limits sweeps to a twentieth in any case, as long as the next one is due
+	// within maxSweepPause: a sweep that waits for a connection is slow, too, and only sweeps
+	// find tasks that claims have passed over.
+	searchPauseFactor, sweepPauseFactor = 10, 20
+	maxSweepPause                       = 10 * time.Second
+	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
+	// asleep.
+	asleepFactor = 8
+	// minPause is the shortest pause before a search that a claim or a notification asks for.
+	minPause = 20 * time.Millisecond
+	// maxRechecked is the greatest number of lanes that a recheck reads.
+	maxRechecked = 128
+)
+
+func newSearch(cfg PollerConfig, lanes *lanes.Tracker, expiry *expiry, wanted func() bool, wake chan<- struct{}) *search {
+	pauseFactor := time.Duration(searchPauseFactor)
+	if !cfg.AscendingIDs { // searches stand in for probes
+		pauseFactor = probePauseFactor
+	}
+	return &search{
+		queue: cfg.Queue, every: cfg.PollInterval, lanes: lanes, gates: cfg.Gates, expiry: expiry, events: cfg.events(),
+		wanted: wanted, wake: wake, woken: cfg.Sweeper.woken, pauseFactor: pauseFactor,
+	}
+}
+
+// corruption is a reason why the first task of a lane is corrupt. Each is reported
+// once.
+type corruption struct {
+	store.Lane
+	what string
+}
+
+// never is how far off the next search is while one runs, unless one is requested.
+const never = 100 * 365 * 24 * time.Hour
+
+// lateAt returns when the search that goes on is late, and false if there is none.
+func (s *search) lateAt() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.late, s.busy
+}
+
+// endedAt returns when the last search ended, or the zero time.
+func (s *search) endedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// isLate reports, once in each interval, whether the search that runs takes longer than the
+// interval. In the meantime nothing finds the tasks that a poll would find.
+func (s *search) isLate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if !s.busy || now.Before(s.late) {
+		return false
+	}
+	s.late = now.Add(s.every)
+	return true
+}
+
+// wakeIfDue wakes the sweeper if a search is due, for which there may have been no room before.
+func (s *search) wakeIfDue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy && !time.Now().Before(s.at) {
+		retry.Signal(s.woken)
+	}
+}
+
+// request makes the next search due now, or soon if the last one has just ended.
+func (s *search) request() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeDueAfter(s.last)
+}
+
+// makeDueSoon makes the next search due soon.
+func (s *search) makeDueSoon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.makeDueAfter(time.Now())
+}
+
+// makeDueAfter makes the next search due as soon after t as the searches' share of the time
+// allows.
+func (s *search) makeDueAfter(t time.Time) {
+	s.dueBy(t.Add(max(s.pauseFactor*s.cost, minPause)))
+}
+
+// firstTasks returns the first tasks of lanes. First tasks of lanes that the gates leave out have
+// no due time.
+func (s *search) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
+	found := make([]lanes.FirstTask, 0, len(heads))
+	for _, h := range heads {
+		if h.Corrupt != nil {
+			continue
+		}
+		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
+		policy := s.gates.policyOf(h.Lane, nil)
+		if policy == nil {
+			// There may be more lanes than policies that are remembered.
+			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
+				policy = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
+			}
+		}
+		if policy != nil {
+			t.Delay = policy.DelayIn(h.Lane)
+			t.Due = start.Add(t.Delay - store.Duration(h.Now-max(h.Anchor, 0)))
+			s.expiry.found(h, policy)
+		}
+		found = append(found, t)
+	}
+	return found
+}
+
+// findLater records the first task of a lane that the gates left out at first.
+func (s *search) findLater(h store.Head, start time.Time) {
+	s.lanes.Found(s.firstTasks([]store.Head{h}, start))
+	retry.Signal(s.wake)
+}
+
+// report reports the corrupt lanes that neither the last sweep found nor this one before.
+func (s *search) report(heads []store.Head) {
+	for _, h := range heads {
+		if what := corruptionOf(h); what != "" {
+			c := corruption{h.Lane, what}
+			if !s.reported[c] && !s.reporting[c] {
+				s.events.corruptLane(s.queue, h, what)
+			}
+			s.reporting[c] = true
+		}
+	}
+}
+
+// begin begins a search. From then on the search after this one can be requested.
+func (s *search) begin() (start time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start = time.Now()
+	s.busy, s.late, s.at = true, start.Add(s.every), start.Add(never)
+	return start
+}
+
+// beginSweep begins a sweep.
+func (s *search) beginSweep() {
+	s.lanes.BeginSweep()
+	s.sweep = &sweep{place: store.FirstPlace(s.queue), start: s.begin(), policies: s.gates.version()}
+	s.reporting = map[corruption]bool{}
+}
+
+// endSweep ends a sweep that has found all lanes.
+func (s *search) endSweep() {
+	w := s.sweep
+	s.sweep, s.reported = nil, s.reporting
+	forgotten := s.lanes.EndSweep(w.now, w.start)
+	if s.gates.version() != w.policies { // it may have used the old ones
+		s.lanes.Retime()
+	}
+	now := time.Now()
+	s.sweepAt = now.Add(min(sweepPauseFactor*w.took, maxSweepPause))
+	if !forgotten.IsZero() && forgotten.Before(s.sweepAt) {
+		s.sweepAt = now
+		s.end(w.took, now)
+		return
+	}
+	s.end(w.took, now.Add(never))
+}
+
+// found records the first tasks of lanes that a part of a sweep found, which began at start.
+func (s *search) found(heads []store.Head, start time.Time, took time.Duration) {
+	if s.sweep.now == 0 && len(heads) > 0 {
+		s.sweep.now = heads[0].Now
+	}
+	s.sweep.took += took
+	s.report(heads)
+	s.lanes.SweptPage(s.firstTasks(heads, start))
+	if len(heads) > 0 {
+		retry.Signal(s.wake)
+	}
+}
+
+// giveUp ends a search that failed. The next one is due at a time.
+func (s *search) giveUp(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	s.dueBy(at)
+}
+
+// end makes the next search due after the interval, or by a time before that, unless an
+// earlier one was requested. It notes what the search cost.
+func (s *search) end(cost time.Duration, by time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	s.last = time.Now()
+	s.cost = cost
+	every := s.interval()
+	s.dueBy(s.last.Add(every + rand.N(every/10+1)))
+	s.dueBy(by)
+}
+
+// interval returns the time between two searches that nothing asks for.
+func (s *search) interval() time.Duration {
+	if s.asleep.Load() {
+		return asleepFactor * s.every
+	}
+	return s.every
+}
+
+// dueNow reports whether a search is due, or soon enough to be made with another one, and the poller has room for
+// tasks.
+func (s *search) dueNow(now time.Time, early bool) bool {
+	s.mu.Lock()
+	at := s.at
+	s.mu.Unlock()
+	if early && !now.Before(s.sweepAt) {
+		at = at.Add(-s.interval() / 2)
+	}
+	return !now.Before(at) && s.wanted()
+}
+
+// dueBy makes the next search due at a time, unless it is due before.
+func (s *search) dueBy(at time.Time) {
+	if at.Before(s.at) {
+		s.at = at
+		retry.Signal(s.woken)
+	}
+}
+
+// falldue writes no anchor before FirstAnchor or after LastAnchor. RunAt may be in
+// the year 9000, and a policy's jitter may be 100 years. A text in SQLite's column
+// is read as a time on the first day of 1970.
+var (
+	earliestMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() // the earliest that all engines can write
+	FirstAnchor    = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC).UnixMicro()
+	LastAnchor     = time.Date(9101, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+)
+
+// corruptionOf returns why the first task of a lane is corrupt, or "".
+func corruptionOf(h store.Head) string {
+	switch {
+	case h.Corrupt != nil:
+		return h.Corrupt.Error()
+	case h.Attempts < 0:
+		return "attempts below 0"
+	case h.Anchor < FirstAnchor || h.Anchor > LastAnchor:
+		return "updated_at out of range"
+	}
+	return ""
+}

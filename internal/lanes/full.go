@@ -1,0 +1,75 @@
+package lanes
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A queue may have a lane for each of a million keys. The tracker knows no more than maxWaiting
+// lanes in which a task waits, besides those that limits hold back. What it drops, later sweeps find again.
+const (
+	maxWaiting = 40_000
+	// fullWaiting is how many lanes that are due are enough for now.
+	fullWaiting = 20_000
+)
+
+// Full reports whether so many lanes are due that a sweep has no need to find more for now.
+func (l *Tracker) Full(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := 0
+	for f := range l.allWaiting {
+		if !f.Due.After(now) {
+			due++
+		}
+	}
+	return due >= fullWaiting
+}
+
+// allWaiting yields the lanes in which a task is known, but for the parked ones.
+func (l *Tracker) allWaiting(yield func(*laneState) bool) {
+	for _, w := range l.waiting {
+		for _, h := range w {
+			for _, f := range h {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// trim drops half of the lanes if there are too many: those that are due latest, and of those that are due
+// now the ones to claim from last.
+func (l *Tracker) trim() {
+	if l.known <= maxWaiting {
+		return
+	}
+	now := time.Now()
+	rank := func(f *laneState) (later time.Duration, priority int) {
+		if wait := f.Due.Sub(now); wait > 0 {
+			return wait, 0
+		}
+		return 0, f.Priority
+	}
+	list := slices.SortedFunc(l.allWaiting, func(f, g *laneState) int {
+		later, priority := rank(f)
+		laterOther, priorityOther := rank(g)
+		return cmp.Or(cmp.Compare(later, laterOther), cmp.Compare(priority, priorityOther), f.Due.Compare(g.Due))
+	})
+	for _, f := range list[maxWaiting/2:] {
+		if l.forgotten.IsZero() || f.Due.Before(l.forgotten) {
+			l.forgotten = f.Due
+		}
+		l.remove(f)
+		delete(l.Lanes, f.Lane)
+	}
+}
+
+// Len returns how many lanes are known, including those that are empty.
+func (l *Tracker) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.Lanes)
+}

@@ -1,0 +1,3 @@
+select s.queue from (select cast(? as char character set ascii) collate ascii_bin as queue union all select cast(? as char character set ascii) collate ascii_bin) s
+where exists (select 1 from `falldue_tasks` t where t.queue = s.queue and t.state = 'open') or exists (select 1 from `falldue_tasks` t where t.queue = s.queue and t.state = 'snoozed')
+-- binds: queue[0], queue[1]
