@@ -203,6 +203,26 @@ func (s *search) begin() (start time.Time) {
 	return start
 }
 
+// goOn begins a part of a sweep.
+func (s *search) goOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy {
+		s.busy, s.late = true, time.Now().Add(s.every)
+	}
+}
+
+// fail ends a part of a sweep that failed. It goes on after a pause, or as soon as the database answers again.
+func (s *search) fail(outage bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if s.sweep.at = time.Now(); !outage {
+		s.sweep.at = s.sweep.at.Add(retry.ErrorPause(s.sweep.failures))
+	}
+	s.sweep.failures++
+}
+
 // beginSweep begins a sweep.
 func (s *search) beginSweep() {
 	s.lanes.BeginSweep()

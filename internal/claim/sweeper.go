@@ -144,6 +144,7 @@ func (s *Sweeper) part(ctx context.Context, list []*search) error {
 	places := make([]store.Place, len(list))
 	for i, one := range list {
 		places[i] = one.sweep.place
+		one.goOn()
 	}
 	start := time.Now()
 	found, rest, err := s.find(ctx, places)
@@ -171,13 +172,11 @@ func (s *Sweeper) part(ctx context.Context, list []*search) error {
 			one.endSweep()
 			continue
 		}
-		one.sweep.place, one.sweep.at = place, time.Now()
-		if err != nil {
-			one.sweep.at = one.sweep.at.Add(retry.ErrorPause(one.sweep.failures))
-			one.sweep.failures++
+		if one.sweep.place = place; err != nil {
+			one.fail(retry.KindOf(s.classify(err), false) == retry.Outage)
 			continue
 		}
-		one.sweep.failures = 0
+		one.sweep.at, one.sweep.failures = time.Now(), 0
 		if len(part) > 0 && one.lanes.Full(one.sweep.at) {
 			one.sweep.at = one.sweep.at.Add(min(max(fullPauseFactor*took, minPause), maxSweepPause))
 		}
