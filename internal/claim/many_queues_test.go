@@ -176,8 +176,8 @@ func TestSweepsGoOnBehindWhatWasFound(t *testing.T) {
 	})
 }
 
-// TestAMillionLanesAreFoundBitByBit: the tracker knows some of them at a time, and all of them are claimed from.
-func TestAMillionLanesAreFoundBitByBit(t *testing.T) {
+// TestWorkersClaimFromMoreLanesThanTheyTrack: the tracker knows some lanes at a time, and claims reach all lanes.
+func TestWorkersClaimFromMoreLanesThanTheyTrack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		count := 200_000
