@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,12 +25,14 @@ import (
 // claims of some of them.
 type refusingLane struct {
 	at      store.Lane
-	tasks   []int64
 	refuses func(id int64) bool
 	takes   time.Duration // how long a claim takes
-	sent    int           // claims and lists of candidates
-	claimed []int64
 	table   fakeTable
+
+	mu      sync.Mutex // the sweeper works alongside the poller
+	tasks   []int64
+	sent    int // claims and lists of candidates
+	claimed []int64
 }
 
 // refusedID is the error of a claim, which names the first task that is refused.
@@ -38,8 +41,10 @@ type refusedID int64
 func (id refusedID) Error() string { return "no" }
 
 func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Claim, err error) {
-	l.sent++
 	time.Sleep(l.takes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
 	if i := slices.IndexFunc(ids, l.refuses); i >= 0 {
 		return nil, refusedID(ids[i])
 	}
@@ -51,6 +56,13 @@ func (l *refusingLane) take(from store.Source, ids []int64) (claims []*store.Cla
 	return claims, nil
 }
 
+// first returns up to limit tasks.
+func (l *refusingLane) first(limit int) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.tasks[:min(len(l.tasks), limit)])
+}
+
 // Poller returns a poller of a queue that has only this lane.
 func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller {
 	l.table = l.fakes(class)
@@ -60,7 +72,7 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller
 		Handlers: map[string]*run.Handler{"k": {}},
 		Table:    &l.table, Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
 	}, fakeFinder{find: func() ([]store.Head, error) {
-		if len(l.tasks) == 0 {
+		if len(l.first(1)) == 0 {
 			return nil, nil
 		}
 		return []store.Head{{Head: statements.Head{Lane: l.at, Anchor: 1e15, Now: 1e15 + 1e6}}}, nil
@@ -73,9 +85,11 @@ func (l *refusingLane) fakes(class dialect.Class) fakeTable {
 	return fakeTable{
 		class: class,
 		claim: func(p store.ClaimParams) ([]*store.Claim, error) {
-			return l.take(p.Sources[0], slices.Clone(l.tasks[:min(len(l.tasks), p.Limit)]))
+			return l.take(p.Sources[0], l.first(p.Limit))
 		},
 		candidates: func(_ context.Context, _ store.Source, after int64, limit int) (list []store.Candidate, _ error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.sent++
 			for _, id := range l.tasks {
 				if id > after && len(list) < limit {
