@@ -183,6 +183,10 @@ site: ## build the documents as a site with search in site/dist, with npm
 bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks.md
 	cd bench && go run . --engine $(ENGINE) --tasks 10000 --backlog 100000 --while 1s --storm 10s
 
+.PHONY: release-try
+release-try: ## tag a release in a clone, and install the command from it through a module proxy in a folder
+	.ci/release --try
+
 .PHONY: ci
 ci: ## run everything that a change must pass, on a Debian machine as root
 	.ci/run

@@ -93,6 +93,9 @@ func TestReadmeInstallsTheCommandAsItCanBe(t *testing.T) {
 	const folder = "cmd/falldue"
 	replaces := strings.Contains(readFile(t, folder+"/go.mod"), "\nreplace ")
 	for _, file := range documents(t) {
+		if filepath.ToSlash(file) == "docs/releasing.md" {
+			continue // it installs from a release, whose command replaces nothing
+		}
 		if strings.Contains(readFile(t, file), "go install "+module+"/"+folder+"@") == replaces && (replaces || file == "README.md") {
 			t.Errorf("%s: the go.mod of the command has a replace directive: %v; go install works without one only", file, replaces)
 		}
