@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ func TestDashboardsAreGenerated(t *testing.T) {
 	t.Parallel()
 	for name, v := range variants {
 		stored, err := os.ReadFile(filepath.Join("..", "..", "grafana", name))
-		if err != nil || string(stored) != string(dashboard(v)) {
+		if err != nil || !bytes.Equal(stored, dashboard(v)) {
 			t.Errorf("grafana/%s differs from the list of panels (error %v); run: go run ./internal/grafana", name, err)
 		}
 	}
