@@ -111,8 +111,12 @@ clock: ## run the tests that read the time of day on SQLite, at each hour, on sp
 # Debian's names of what readers have: two programs, and fonts as wide and as narrow as theirs.
 READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
 
+.PHONY: npm
+npm:
+	@command -v npm >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends npm >/dev/null; }
+
 .PHONY: pictures
-pictures: ## look at all pictures and the web page in Chromium, and at the pictures in librsvg, which it installs on Debian as root
+pictures: npm ## look at all pictures and the web page in Chromium, and at the pictures in librsvg, which it installs on Debian as root
 	@dpkg --status $(READERS) >/dev/null 2>&1 || { apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $(READERS) >/dev/null; }
 	go -C internal/chart/browser test -count=1 -timeout=30m ./...
@@ -121,7 +125,7 @@ pictures: ## look at all pictures and the web page in Chromium, and at the pictu
 
 # The documents show some of them: copy those into docs/dashboard.
 .PHONY: screenshots
-screenshots: ## write pictures of all pages of the web page to dash/browser/out: both themes, two widths
+screenshots: npm ## write pictures of all pages of the web page to dash/browser/out: both themes, two widths
 	npm --prefix dash/browser ci --no-audit --no-fund
 	mkdir -p dash/browser/out
 	go -C dash/browser test -count=1 -timeout=30m -run 'TestStory$$' . -pictures out
@@ -175,7 +179,7 @@ quickstart: ## show what falldue does, on SQLite in a temporary file
 
 # VitePress fails if a page links to one that does not exist.
 .PHONY: site
-site: ## build the documents as a site with search in site/dist, with npm
+site: npm ## build the documents as a site with search in site/dist, with npm
 	npm --prefix site ci --no-audit --no-fund
 	npm --prefix site run build
 
