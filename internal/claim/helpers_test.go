@@ -146,12 +146,6 @@ func (p *Poller) searchWhenDue(ctx context.Context) {
 // nextSearch returns when the next search of a poller's queue is due.
 func (p *Poller) nextSearch() time.Time { return p.search.at }
 
-// noRules knows the delay of no lane, and no limits.
-type noRules struct{}
-
-func (noRules) DelayOf(store.Lane) (time.Duration, bool) { return 0, false }
-func (noRules) Limited(store.Lane) bool                  { return false }
-
 // changesTable is a table of changes.
 type changesTable interface {
 	Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error)

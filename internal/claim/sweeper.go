@@ -122,14 +122,15 @@ func (s *Sweeper) next() time.Time {
 	next := time.Now().Add(time.Hour)
 	for _, p := range s.pollers {
 		one := p.search
-		at := time.Time{}
-		if one.sweep != nil {
+		var at time.Time
+		switch {
+		case one.sweep != nil:
 			at = one.sweep.at
-		} else if one.wanted() {
+		case one.wanted():
 			one.mu.Lock()
 			at = one.at
 			one.mu.Unlock()
-		} else {
+		default:
 			continue
 		}
 		if at.Before(next) {
@@ -161,10 +162,10 @@ func (s *Sweeper) part(ctx context.Context, list []*search) error {
 	for _, one := range list {
 		part := heads[one.queue]
 		place, more := goOn[one.queue]
-		if failed := err; !more || len(part) > 0 { // it was swept before the failure
-			failed = nil
-			s.observer.Swept(one.queue, len(part), start, failed)
-		} else if err != nil {
+		switch {
+		case !more || len(part) > 0: // the queue was swept before the failure
+			s.observer.Swept(one.queue, len(part), start, nil)
+		case err != nil:
 			s.observer.Swept(one.queue, 0, start, err)
 		}
 		one.found(part, start, took*time.Duration(len(part)+1)/time.Duration(len(found)+len(list)))
@@ -229,9 +230,10 @@ func (s *Sweeper) recheck(ctx context.Context, one *search) error {
 	limited, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
 	heads, err := s.finder.Recheck(limited, one.queue, one.lanes.Remembered(maxRechecked))
-	if failed := s.ended(ctx, []store.Place{{Queue: one.queue}}, err); err != nil {
+	outage := s.ended(ctx, []store.Place{{Queue: one.queue}}, err)
+	if err != nil {
 		one.giveUp(time.Now().Add(one.every))
-		return failed
+		return outage
 	}
 	one.lanes.Found(one.firstTasks(heads, start))
 	one.end(time.Since(start), one.sweepAt) // a sweep will find what a recheck cannot

@@ -37,7 +37,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 				if time.Sleep(takes); ctx.Err() == nil { // else the rest of the pass is left out
 					passes++
 				}
-				return foundIn("default", head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)), nil
+				return foundHere(head("kept", 1, kept-time.Second), head("old", 1, kept), head("older", 1, 2*kept)), nil
 			},
 				clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 					batches[p.Lane.Kind] = append(batches[p.Lane.Kind], p.Since)
@@ -75,7 +75,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 		retentions: retentionsOf(run.Retention{Done: 0, Dead: time.Hour, Cancelled: time.Hour}, "a", "b"),
 		events:     events{slog.New(slog.DiscardHandler)},
 		table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
-			return foundIn("default", head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)), nil
+			return foundHere(head("a", 1, 2*time.Hour), head("b", 1, 2*time.Hour)), nil
 		},
 			clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 				tries++
@@ -130,10 +130,10 @@ func TestChoresAreDoneOnTime(t *testing.T) {
 	})
 }
 
-// foundIn returns lanes of a queue, as a search for them does.
-func foundIn(queue string, heads ...store.Head) (found []store.Found) {
+// foundHere returns lanes of the default queue, as a search for them does.
+func foundHere(heads ...store.Head) (found []store.Found) {
 	for _, h := range heads {
-		found = append(found, store.Found{Queue: queue, Head: h})
+		found = append(found, store.Found{Queue: "default", Head: h})
 	}
 	return found
 }

@@ -35,9 +35,9 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 			})},
 			table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
 				if !finished {
-					return foundIn("default", head("ours", 1, time.Hour), head("theirs", 1, 0)), nil
+					return foundHere(head("ours", 1, time.Hour), head("theirs", 1, 0)), nil
 				}
-				return foundIn("default", head("ours", 1, time.Hour), head("theirs", 1, time.Hour), head("nobody's", 1, time.Hour)), nil
+				return foundHere(head("ours", 1, time.Hour), head("theirs", 1, time.Hour), head("nobody's", 1, time.Hour)), nil
 			},
 				clean: func(_ context.Context, p store.CleanParams) (int, int64, error) {
 					cleaned[p.Lane.Kind] = time.Now()
