@@ -219,7 +219,7 @@ func TestReleasedRunsDidNotFail(t *testing.T) {
 		began := make(chan struct{})
 		var again atomic.Bool
 		upload := falldue.NewKind[int]("upload", falldue.KindConfig{})
-		falldue.Handle(s.queue, upload, func(ctx context.Context, task falldue.Task[int]) error {
+		falldue.Handle(s.queue, upload, func(ctx context.Context, _ falldue.Task[int]) error {
 			if again.Swap(true) {
 				return nil
 			}

@@ -325,7 +325,7 @@ func prometheusProgram(t *testing.T) string {
 // dashboardExpressions returns the expressions of a dashboard.
 func dashboardExpressions(t *testing.T, name string) (list []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../grafana", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "grafana", name))
 	if err != nil {
 		t.Fatal(err)
 	}
