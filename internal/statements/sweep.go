@@ -80,13 +80,19 @@ limit {int :page}`)
 where queue = {queue of last} and {within}({columns}, updated_at) > ({last}, {moment 250000000000000000}) and ({value}{columns}) > ({last})
 order by {lane columns}, updated_at limit 1)`)
 	})
-	// The order makes it jump through one queue after the other.
+	// On SQLite, an order of the recursion makes it jump through one queue after the other until the limit. No other
+	// engine has such an order, so that the statement finds all lanes before it sorts them.
+	b.set("jumps in order", "")
+	b.set("sorted", "order by queue, {lane columns} ")
+	if b.server.Caps.DynamicTypes {
+		b.set("jumps in order", "\norder by 1, 2, 3, 4, 5, 6, 7")
+		b.set("sorted", "")
+	}
 	return b.stmt(`
 with recursive found as (select {row} from {batch} join {next s}
 union all
-select {row} from found f join {next f}
-order by 1, 2, 3, 4, 5, 6, 7) select {found}
-from found where {states} limit :page`)
+select {row} from found f join {next f}{jumps in order}) select {found}
+from found where {states} {sorted}limit :page`)
 }
 
 // FirstPlace is the place before the waiting lanes of a queue.
