@@ -122,7 +122,7 @@ func PlaceColumns(s dialect.Server) Columns[Place] {
 	switch {
 	case s.Caps.LooseScan:
 		return queue
-	case s.Caps.LaneExpression:
+	case s.Caps.LaneExpression && s.Caps.Lateral:
 		return join(queue, Columns[Place]{
 			col("after", Text, func(p *Place) any { return p.After() }),
 			col("ending", Text, func(p *Place) any { return &p.Ending }),
