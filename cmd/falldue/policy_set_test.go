@@ -148,7 +148,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
 		contains(t, out, `(?m)^warning: \d+ tasks fall due in a minute after \S+, more than 10: as many do without a ramp, under the policy in effect then; --ramp 10 is below that$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
-		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s after \d+m, until it is cleared\n +600  tasks wait\n`)
+		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s; start 0s after \d+m, until it is cleared\n +600  tasks wait\n`)
 		q, err := falldue.New(s.db, falldue.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 		if err != nil || len(list) != 1 || len(list[0].Steps) < 10 || list[0].Why != "a new provider" {
 			t.Fatalf("the overrides are %+v (error %v)", list, err)
 		}
-		if last := list[0].Steps[len(list[0].Steps)-1]; last.Formula.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s" || last.After < 5*time.Minute {
+		if last := list[0].Steps[len(list[0].Steps)-1]; last.Formula.String() != "delay 12m; jitter 0; attempts 0; elapsed 0s; start 0s" || last.After < 5*time.Minute {
 			t.Errorf("the last step is %+v", last)
 		}
 	})
