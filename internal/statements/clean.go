@@ -1,6 +1,10 @@
 package statements
 
-import "github.com/falldue/falldue/dialect"
+import (
+	"math"
+
+	"github.com/falldue/falldue/dialect"
+)
 
 // FinishedLanes finds what [Sweep] finds, for the tasks of one final state, or blocked. Its cost
 // does not depend on how many tasks are kept. The batch has [PlaceColumns]. Parameters: page, state. On
@@ -14,7 +18,7 @@ func FinishedLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // FirstFinished returns the lane to pass to [FinishedLanes] for the first one.
-func FirstFinished(state string) Lane { return Lane{State: state, Priority: -1 << 31} }
+func FirstFinished(state string) Lane { return Lane{State: state, Priority: math.MinInt} }
 
 // FirstFinishedPlace is the place before the lanes of a queue in a final state.
 func FirstFinishedPlace(queue, state string) Place {

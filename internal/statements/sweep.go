@@ -40,6 +40,7 @@ group by queue, {lane columns}) n limit :page`)
 // condition, and of the lanes some have the wanted states.
 func (b *builder) jumps(places []column, size int, within string, greater Columns[Lane], states string) Stmt {
 	b.withBatch(places, size)
+	b.set("states", states)
 	if b.server.Caps.LaneExpression && b.server.Caps.Lateral {
 		b.set("found", FoundColumns.list("f.", map[string]string{"anchor": "f.updated_at", "now": "{now}"}))
 		// Queues with a space in their names, which only a user who edits rows can
@@ -55,7 +56,7 @@ select {found} from {batch} cross join lateral (
 with recursive found as ({after s.after}
 union all
 select next.* from found cross join lateral {after found.lane} next)
-select * from found where queue = s.queue) f
+select * from found where queue = s.queue and {states}) f
 limit {int :page}`)
 	}
 	b.set("found", FoundColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
@@ -68,7 +69,6 @@ limit {int :page}`)
 	}
 	b.set("value", value)
 	b.set("within", within)
-	b.set("states", states)
 	b.set("columns", greater.list("", nil))
 	// SQLite begins a range of several columns where they are equal, and would read the rest
 	// of the lane. So the range begins after the last anchor that a lane can have, of the year

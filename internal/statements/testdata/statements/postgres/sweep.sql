@@ -6,6 +6,6 @@ union all
 select next.* from found cross join lateral (select (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) as lane, queue, state, task_key, priority, kind, policy, attempts, updated_at from "falldue_tasks"
 where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) > found.lane and (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) < s.ending
 order by (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at limit 1) next)
-select * from found where queue = s.queue) f
+select * from found where queue = s.queue and state in ('open', 'snoozed')) f
 limit $4::bigint
 -- binds: queue[], after[], ending[], page
