@@ -134,8 +134,8 @@ func (t Task[A]) Progress(fraction float64, message string) {
 //
 // Call Handle before [Queue.Run]. A worker that is running does not handle the kind, and logs an error.
 //
-// The middleware list is around this handler alone, the first one outermost, inside of
-// [Queue.Use]'s.
+// The middleware in list wraps this handler only. The first element is the outermost. All of list runs
+// inside the middleware of [Queue.Use].
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
 	kind := k.made()
 	if fn == nil {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// simulatedMost is the greatest number of policies of a simulation, and simulatedBacklog that of waiting
-	// tasks: each has a place in the memory of the process. The command simulates more.
+	// simulatedMost is the greatest number of policies of a simulation. simulatedBacklog is the greatest number of
+	// waiting tasks, since each takes memory of the process. The command simulates more.
 	simulatedMost, simulatedBacklog = 4, 200_000
 	// simulatedTasks is the greatest number of tasks that come during an outage.
 	simulatedTasks = 1_000_000

@@ -22,7 +22,7 @@ type Graph struct {
 // Task is a task of a [Graph].
 type Task struct {
 	ID int64
-	// Kind is "" for a task whose row is deleted. State is how such a task has ended, or [Deleted].
+	// Kind is "" if the task's row is deleted. State is then the last known state, or [Deleted].
 	Kind  string
 	State falldue.State
 }

@@ -51,7 +51,7 @@ func (h QueueHandlers) Age() (oldest time.Duration) {
 	return oldest
 }
 
-// BusyQueues lists the queues whose handlers all run on live workers, by name.
+// BusyQueues lists, by name, the queues without a free handler on any live worker.
 func BusyQueues(workers []Worker) (list []QueueHandlers) {
 	var queues []string
 	for _, w := range workers {

@@ -34,8 +34,7 @@ type Profile struct {
 // Overrides of the policies of single keys are not in it, see [Ops.ProfileKey].
 func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
-// ProfileKey is like [Ops.Profile] for the tasks with a key alone. The key is the key of
-// [falldue.TaskInfo].
+// ProfileKey is [Ops.Profile] for the tasks of one key only, as [falldue.TaskInfo] has it.
 func (o *Ops) ProfileKey(ctx context.Context, key string) (*Profile, error) {
 	return o.profile(ctx, key)
 }

@@ -105,7 +105,7 @@ type watched struct {
 	over time.Time // when it was seen to be finished; zero if it is not
 }
 
-// begin notes what is there; nothing of it is an event.
+// begin reads the present state, which causes no events.
 func (w *watch) begin(ctx context.Context) (err error) {
 	news, err := w.o.store.News(ctx, 0)
 	if err != nil {

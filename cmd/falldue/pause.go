@@ -187,7 +187,7 @@ func listPauses(cmd *cobra.Command, o *ops.Ops, asJSON bool) error {
 	}
 	workers, err := o.Workers(cmd.Context())
 	if err != nil {
-		return fmt.Errorf("cannot tell whether workers apply it: %w", err)
+		return fmt.Errorf("cannot read the workers, which may refuse a pause: %w", err)
 	}
 	refused := ops.RefusedPauses(workers)
 	if len(refused) == 0 {

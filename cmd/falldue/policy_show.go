@@ -92,7 +92,7 @@ func policyShowCommand() *cobra.Command {
 				}
 				workers, err := o.Workers(cmd.Context())
 				if err != nil {
-					return fmt.Errorf("cannot tell whether workers apply it: %w", err)
+					return fmt.Errorf("cannot read the workers, which may refuse an override: %w", err)
 				}
 				return printRefused(cmd, ops.RefusedOverrides(workers), asJSON)
 			})

@@ -69,8 +69,8 @@ func (h handledKinds) admit(at store.Lane, r **control.CompiledPolicy, _ func())
 	return true
 }
 
-// readablePolicies admits lanes without a per-task policy, and lanes with one that this process can read,
-// which then is the policy of the lane.
+// readablePolicies admits lanes without a per-task policy, and lanes with a per-task policy that this process can
+// read. Such a policy becomes the policy of the lane.
 type readablePolicies struct {
 	policies interface {
 		PolicyOf(queue string, at store.Lane, later func()) *control.CompiledPolicy

@@ -11,12 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// search is the search of a queue for tasks that the worker does not know of: when the next one is due, and where
-// one that has begun goes on. A search is a sweep or a recheck. A sweep finds all lanes, and reads each from its
-// beginning, some lanes at a time. Sweeps are costly where
-// there are many lanes, or where an open transaction keeps the index entries of tasks that have
-// gone. Most searches are rechecks then: they read only the lanes that were emptied last, each
-// from the anchor up to which it has been claimed.
+// search looks for tasks of a queue that the worker does not know. It knows when the next search is due, and from
+// where an unfinished sweep continues. A search is a sweep or a recheck. A sweep finds all lanes, some lanes at a time,
+// and reads each lane from its beginning. Sweeps are costly if there are many lanes, or if an open transaction keeps
+// the index entries of deleted tasks. Most searches are rechecks then. A recheck reads only the lanes that were emptied
+// last, each from the anchor up to which it has been claimed.
 type search struct {
 	queue  string
 	every  time.Duration // the poll interval
@@ -31,9 +30,9 @@ type search struct {
 	pauseFactor time.Duration
 
 	// Only the sweeper uses these:
-	reported, reporting map[corruption]bool // by the last sweep, and by the one that goes on
+	reported, reporting map[corruption]bool // by the last sweep, and by the current one
 	sweepAt             time.Time           // from then on a search is a sweep
-	sweep               *sweep              // that goes on, or nil
+	sweep               *sweep              // the current sweep, or nil
 
 	asleep atomic.Bool // no task has come for long, and the prober looks for new ones
 
@@ -41,14 +40,14 @@ type search struct {
 	at   time.Time     // when the next search is due
 	last time.Time     // when the last search ended
 	cost time.Duration // how long it took
-	busy bool          // a search goes on
-	late time.Time     // when the search that goes on will have taken longer than the interval
+	busy bool          // a search is running
+	late time.Time     // when the running search will have taken longer than the interval
 }
 
-// sweep is a sweep of a queue that goes on.
+// sweep is an unfinished sweep of a queue.
 type sweep struct {
 	place    store.Place
-	at       time.Time // when to go on
+	at       time.Time // when the next part begins
 	start    time.Time
 	now      int64         // of the first lane, by the database's clock, or 0
 	took     time.Duration // up to now
@@ -93,7 +92,7 @@ type corruption struct {
 // never is how far off the next search is while one runs, unless one is requested.
 const never = 100 * 365 * 24 * time.Hour
 
-// lateAt returns when the search that goes on is late, and false if there is none.
+// lateAt returns when the running search will be late, and false if no search is running.
 func (s *search) lateAt() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *search) goOn() {
 	}
 }
 
-// fail ends a part of a sweep that failed. It goes on after a pause, or as soon as the database answers again.
+// fail ends a failed part of a sweep. The sweep continues after a pause, or as soon as the database answers again.
 func (s *search) fail(outage bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ type CachedPolicy struct {
 	retryAt time.Time // when to try again after an error; otherwise zero
 }
 
-// askingLane is a lane whose policy is requested.
+// askingLane is a lane that waits for its policy.
 type askingLane struct {
 	queue string
 	lane  store.Lane

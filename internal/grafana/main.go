@@ -2,7 +2,8 @@
 //
 //	go run ./internal/grafana
 //
-// falldue.json is for the metrics of promfalldue, and falldue-otel.json for those of otelfalldue in a Prometheus.
+// The dashboard falldue.json shows the metrics of promfalldue. The dashboard falldue-otel.json shows the metrics
+// of otelfalldue, as Prometheus stores them.
 package main
 
 import (

@@ -38,7 +38,7 @@ const (
 	failed = `@outcome=~"retried|retried_after|dead|discarded|lost"`
 )
 
-// panels lists the panels in the order in which a reader needs them: is something wrong, what is it, and why.
+// panels lists the panels in the order of a reader's questions: whether something is wrong, where, and why.
 var panels = []panel{
 	{
 		title: "Alerts", kind: "stat", unit: "short", wide: 4, red: 1,

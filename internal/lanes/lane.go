@@ -38,8 +38,8 @@ type laneState struct {
 	// first task that it found there.
 	swept       int
 	sweptAnchor int64
-	// Unclaimable means that the first task seems due, but perhaps no claim finds it:
-	// somebody has locked its row, or set its anchor to a time before 1970.
+	// Unclaimable means that the first task seems due, but perhaps no claim finds the task:
+	// a transaction locks its row, or its anchor is before 1970.
 	unclaimable bool
 
 	limited   bool          // its tasks have limits

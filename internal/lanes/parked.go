@@ -188,7 +188,7 @@ func (l *Tracker) retimeParked() {
 	heap.Init(&l.retries)
 }
 
-// Freed releases lanes of limits of which this process has freed permits.
+// Freed releases the lanes of limits after this process has freed some of their permits.
 func (l *Tracker) Freed(limits []string) { l.open(limits, true) }
 
 // Open releases lanes of limits that a claim has found open.

@@ -29,7 +29,7 @@ type Tracker struct {
 	// that were in it while some transaction is open.
 	empty *list.List
 	// missed has the anchors of first tasks that seemed due and that a claim did not
-	// find, such as those whose rows somebody has locked.
+	// find, such as tasks with locked rows.
 	missed map[store.Lane]missedTask
 	sweeps int // how many have begun
 	// forgotten is when the first task of the lanes falls due that were dropped since a sweep last began, because
@@ -271,8 +271,8 @@ func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start ti
 	return more
 }
 
-// SweptPage replaces what is known of lanes by what a part of the sweep that began last has found. It keeps
-// what hints and claims have changed since then, which may be newer.
+// SweptPage replaces the knowledge of lanes by the result of a part of the current sweep. Changes by hints and claims
+// since the beginning of the sweep stay, since they may be newer.
 func (l *Tracker) SweptPage(found []FirstTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,8 +35,8 @@ func FailureOf(err error) *Failure {
 	return &Failure{Text: err.Error()}
 }
 
-// ToEnd returns the failure with which a run ends whose handler, with its middleware, returned err: what
-// was read from the handler's error, with the text and the causes of err. It is nil if err is.
+// ToEnd returns the failure with which a run ends after the outermost middleware has returned err. The failure has
+// the text and the causes of err, and all else from the handler's own error. ToEnd returns nil if err is nil.
 func ToEnd(err error) *Failure {
 	if err == nil {
 		return nil

@@ -133,7 +133,7 @@ type tables struct {
 func In(s *store.Store) Tables { return &tables{Store: s, finder: s.NewLaneFinder()} }
 
 const (
-	// queuePause is the pause after queues are read, for each of them: that is a statement for each.
+	// queuePause is the pause for each queue that was read, since each costs a statement.
 	queuePause = time.Second / 2
 	// pageLanes is how many lanes one statement finds.
 	pageLanes = 5000

@@ -33,8 +33,8 @@ func Failed(err error) slog.Attr { return FailedIn("", err) }
 // whatever they write.
 func FailedIn(role string, err error) slog.Attr { return slog.Any("error", failure{err, role, false}) }
 
-// FailingIn is FailedIn for a loop whose first failure has a line. Loggers of [Sparse] write no line about
-// the failures that follow, and report each of them.
+// FailingIn is FailedIn for a loop that may fail many times in a row. Loggers of [Sparse] write a line about the first
+// failure only (again is false), and report every failure.
 func FailingIn(role string, err error, again bool) slog.Attr {
 	return slog.Any("error", failure{err, role, again})
 }

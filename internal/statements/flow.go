@@ -156,8 +156,8 @@ var NeighborColumns = join(
 		col("state", Text, func(s *Neighbor) any { return &s.State }),
 	})
 
-// Neighbors selects up to :limit edges of a batch of waiters with their members, or with after those of a
-// batch of members with their waiters, as [NeighborColumns]. The batch has [IDColumns].
+// Neighbors selects up to :limit edges as [NeighborColumns]: from a batch of waiters to their members, or, if after is
+// set, from a batch of members to their waiters. The batch has [IDColumns].
 func Neighbors(s dialect.Server, tables dialect.Tables, size int, after bool) Stmt {
 	b := newBuilder(s, tables)
 	near, far, order := "waiter", "task_id", "t.outcome, t.task_id"

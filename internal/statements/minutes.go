@@ -47,8 +47,8 @@ type SpanSums struct {
 	Sums
 }
 
-// added are the columns whose values are added. greatest are the columns that keep the greatest value. measured are
-// the columns that keep the last value, and the greatest of oldest_due_us.
+// These columns merge the minutes of several workers: added by the sum, greatest by the greatest value, and measured
+// by the last value, except oldest_due_us, which keeps the greatest.
 var (
 	added = join(
 		Columns[Sums]{

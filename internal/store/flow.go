@@ -343,8 +343,8 @@ func (s *Store) Members(ctx context.Context, waiter int64, outcome string, after
 // Neighbor is an edge with the task at its other end.
 type Neighbor = statements.Neighbor
 
-// Neighbors returns up to limit edges of waiters with their members, or with after those of members with
-// their waiters, in the order of their ids.
+// Neighbors returns up to limit edges in the order of their ids: from waiters to their members, or, if after is set,
+// from members to their waiters.
 func (s *Store) Neighbors(ctx context.Context, ids []int64, after bool, limit int) (list []Neighbor, err error) {
 	name := "neighbors before"
 	if after {

@@ -97,8 +97,8 @@ func inQueue(queue string, heads []Head) []Found {
 	return found
 }
 
-// restOf returns the places at which to go on after up to most lanes were found behind sorted places.
-// Lanes whose values cannot be read are no places.
+// restOf returns the places from which the next part of a sweep continues, after this part has found up to most lanes
+// behind sorted places. A lane with unreadable values is no place.
 func restOf(places []Place, found []Found, most int) []Place {
 	if len(found) < most {
 		return nil
@@ -137,7 +137,7 @@ func (s *Store) sweepBySteps(ctx context.Context, place Place, most int) (heads 
 	return heads, &place, nil
 }
 
-// occupied returns those places in whose queues there are tasks in a state, or waiting tasks if it is "".
+// occupied returns the places of queues that have tasks in a state. State "" stands for all waiting tasks.
 func (s *Store) occupied(ctx context.Context, places []Place, state string) (list []Place, err error) {
 	name, has := "occupied", map[string]bool{}
 	if state != "" {

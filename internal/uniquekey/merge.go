@@ -2,10 +2,10 @@ package uniquekey
 
 import "github.com/falldue/falldue/internal/store"
 
-// Merge returns the first entry of each unique key and all entries without a key, how each of them is
-// unique, and the place among them of each of the given entries. Later entries of a key replace the first
-// one's contents if their conflicts are resolved that way. The error is a [store.ExistsError] if they are
-// not resolved.
+// Merge merges entries with equal unique keys. It returns the first entry of each key and all entries without a key, the
+// unique option of each of these, and, for each of the given entries, its index among these. A later entry of a key
+// replaces the contents of the first if its conflict option says so. The error is a [store.ExistsError] if a
+// conflict is not resolved.
 func Merge(entries []store.Entry, uniques []store.Unique) (merged []store.Entry, how []store.Unique, place []int, _ error) {
 	place = make([]int, len(entries))
 	places := map[string]int{} // by unique key

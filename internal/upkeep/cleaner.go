@@ -90,8 +90,8 @@ func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away boo
 	return finding, false
 }
 
-// cleanState deletes the tasks of a state whose retention is over, and
-// returns how long it took to find their lanes.
+// cleanState deletes the tasks of a state after their retention, and returns the time that
+// the search for their lanes took.
 func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Duration, err error) {
 	start := time.Now()
 	found, err := c.find(ctx, state)

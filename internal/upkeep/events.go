@@ -42,7 +42,7 @@ func (e events) flowsFailed(err error) {
 
 // announceFailed reports that the worker could not announce itself. The log has one line until it can again.
 func (e events) announceFailed(err error, again bool) {
-	e.log.Warn("falldue: cannot announce the worker in the table of workers; its work goes on", retry.FailingIn("announcer", err, again))
+	e.log.Warn("falldue: cannot announce the worker in the table of workers; the worker continues", retry.FailingIn("announcer", err, again))
 }
 
 // overdue reports tasks that no worker takes.
@@ -71,7 +71,7 @@ func (e events) overtime(kind string, late lateRuns) {
 
 // historyFailed reports that the history of runs could not be written. The log has one line until it can again.
 func (e events) historyFailed(err error, again bool) {
-	e.log.Warn("falldue: cannot write the history of runs, which has a gap; work goes on", retry.FailingIn("history", err, again))
+	e.log.Warn("falldue: cannot write the history of runs, which has a gap now; the worker continues", retry.FailingIn("history", err, again))
 }
 
 func (e events) historyNotCleaned(err error) {
