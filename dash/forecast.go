@@ -30,6 +30,9 @@ type forecastRow struct {
 	Gone string
 }
 
+// unknownGone stands for the time at which a backlog is gone while no task of it is done.
+const unknownGone = "not known"
+
 // forecastHours is how far the chart of the forecast goes.
 const forecastHours = 6
 
@@ -69,7 +72,11 @@ func (v *forecastView) forecast(p *ops.Profile) (err error) {
 		}
 	}
 	if len(v.Kinds) != 1 {
-		v.Rows = append(v.Rows, v.row(v.All, v.Pace.PerSecond))
+		all := v.row(v.All, v.Pace.PerSecond)
+		if len(v.Stalled(v.Pace)) > 0 {
+			all.Gone = unknownGone
+		}
+		v.Rows = append(v.Rows, all)
 	}
 	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "falls due", Due: drawn.Due, Minutes: drawn.Minutes[:min(len(drawn.Minutes), forecastHours*60)]}})
 	figure.Title, figure.Panels = "", figure.Panels[1:]
@@ -78,12 +85,17 @@ func (v *forecastView) forecast(p *ops.Profile) (err error) {
 }
 
 func (v *forecastView) row(k ops.KindLoad, pace float64) forecastRow {
-	row := forecastRow{KindLoad: k, Pace: pace, Gone: "not known"}
-	if pace > 0 {
+	row := forecastRow{KindLoad: k, Pace: pace, Gone: unknownGone}
+	if pace == 0 {
+		return row
+	}
+	switch gone, ok := k.Gone(pace); {
+	case !ok:
 		row.Gone = "not within 24 h"
-		if gone, ok := k.Gone(pace); ok {
-			row.Gone = "in " + chart.Duration(gone.Round(time.Second))
-		}
+	case gone == 0:
+		row.Gone = "now"
+	default:
+		row.Gone = "in " + chart.Duration(gone.Round(time.Second))
 	}
 	return row
 }

@@ -239,6 +239,17 @@ type Forecast struct {
 	All   KindLoad   // the sum of all kinds; its Kind is ""
 }
 
+// Stalled lists, by name, the kinds with due tasks that a pace is 0 for. While there are such kinds, the pace of
+// all kinds does not say when the backlog is gone.
+func (f Forecast) Stalled(p Pace) (kinds []string) {
+	for _, k := range f.Kinds {
+		if k.Due > 0 && p.Of(k.Kind) == 0 {
+			kinds = append(kinds, k.Kind)
+		}
+	}
+	return kinds
+}
+
 // Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to
 // 365 days, and 24 hours if it is 0. Its policies are [Config]'s and the tasks'
 // own.

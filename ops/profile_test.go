@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,16 @@ func (b backlog) rampIsSlow(code, from, to backoff.Policy) (p *ops.Profile, last
 		t.Errorf("a step lacks the limits of the new policy: %s", got)
 	}
 	return p, last
+}
+
+func TestStalled(t *testing.T) {
+	t.Parallel()
+	f := ops.Forecast{Kinds: []ops.KindLoad{
+		{Kind: "done", Load: ops.Load{Due: 3}}, {Kind: "later"}, {Kind: "stuck", Load: ops.Load{Due: 1}},
+	}}
+	if got := f.Stalled(ops.Pace{PerSecond: 2, Kinds: map[string]float64{"done": 2}}); !slices.Equal(got, []string{"stuck"}) {
+		t.Errorf("the stalled kinds are %q", got)
+	}
 }
 
 func TestGone(t *testing.T) {

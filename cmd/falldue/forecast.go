@@ -124,6 +124,14 @@ func limitsText(limits []string) string {
 	return "limits are not included, so that tasks may start later: " + strings.Join(limits, ", ") + "\n"
 }
 
+// stalledKinds lists the kinds with due tasks that the live workers do not do. A given pace is the pace of each kind.
+func stalledKinds(f ops.Forecast, p ops.Pace) []string {
+	if p.Over == 0 {
+		return nil
+	}
+	return f.Stalled(p)
+}
+
 // rateOf returns the pace of a kind. A given pace is the pace of each kind.
 func rateOf(p ops.Pace, kind string) float64 {
 	if p.Over == 0 {
@@ -145,7 +153,7 @@ func printForecastJSON(cmd *cobra.Command, f ops.Forecast, pace ops.Pace, limits
 			Limits   []string      `json:"limits_not_included,omitempty"`
 		}{Kind: k.Kind, At: f.At, Unknown: k.Unknown, loadJSON: loadObject(k.Load), Rate: rateOf(pace, k.Kind), Limits: limits}
 		o.Releases = releaseObjects(slices.DeleteFunc(slices.Clone(releases), func(r ops.KindReleases) bool { return r.Kind != k.Kind }))
-		if o.Rate > 0 {
+		if o.Rate > 0 && (k.Kind != "" || len(stalledKinds(f, pace)) == 0) {
 			if gone, ok := k.Gone(o.Rate); ok {
 				seconds := gone.Seconds()
 				o.Gone = &seconds
@@ -225,7 +233,9 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, limits []string, rel
 		} else {
 			b.WriteByte('\n')
 		}
-		if gone, ok := f.All.Gone(pace.PerSecond); ok {
+		if stalled := stalledKinds(f, pace); len(stalled) > 0 {
+			fmt.Fprintf(&b, "tasks are due of kinds that no live worker has done: %s\n", strings.Join(stalled, ", "))
+		} else if gone, ok := f.All.Gone(pace.PerSecond); ok {
 			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, words.Span(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
 		} else {
 			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, words.Span(time.Duration(len(f.All.Minutes))*time.Minute))

@@ -74,6 +74,9 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"mail\":{\"done\":150},\"report\":{\"done\":50}}}' from falldue_workers")
 		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^kind +due now .* done/min +peak\nmail +400 .* 90 `, `(?m)^the live workers have done 2 tasks a second in the last 1m40s\nat 2 tasks a second the backlog is gone after 3m20s`)
 		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"mail",.*"rate":1.5,"gone_seconds":266\.\d+\}`, `"rate":2,"gone_seconds":200\}`)
+		s.db.MustExec("update falldue_workers set recent = '{\"over\":100000000000,\"kinds\":{\"report\":{\"done\":50}}}' where id = 'other'")
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^tasks are due of kinds that no live worker has done: mail$`)
+		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"",.*"rate":0.5\}`)
 	})
 }
 
