@@ -160,30 +160,34 @@ func (st *state) addKinds(former []seen, counts []ops.Count, due []ops.Overdue, 
 		none[at] = true
 		see(at)
 	}
+	waiting, delayed := map[ops.QueueKind]int{}, map[ops.QueueKind]int{}
+	oldest := map[ops.QueueKind]float64{}
+	for _, o := range due {
+		at := ops.QueueKind{Queue: o.Queue, Kind: o.Kind}
+		if !o.Stuck() {
+			delayed[at] += o.Tasks
+			continue
+		}
+		waiting[at] += o.Tasks
+		oldest[at] = max(oldest[at], pulse.At.Sub(o.DueSince).Seconds())
+	}
+	type inState struct {
+		ops.QueueKind
+
+		state falldue.State
+	}
+	inStates := map[inState]int64{}
+	for _, c := range counts {
+		inStates[inState{ops.QueueKind{Queue: c.Queue, Kind: c.Kind}, c.State}] = c.Tasks
+	}
 	for at, last := range known {
 		st.Seen = append(st.Seen, seen{at, last})
-		var oldest float64
-		var waiting, delayed int
-		for _, o := range due {
-			switch {
-			case o.Queue != at.Queue || o.Kind != at.Kind:
-			case o.Stuck():
-				waiting += o.Tasks
-				oldest = max(oldest, pulse.At.Sub(o.DueSince).Seconds())
-			default:
-				delayed += o.Tasks
-			}
-		}
-		st.add(oldestDue, oldest, at.Queue, at.Kind)
-		st.add(dueTasks, float64(waiting), at.Queue, at.Kind)
-		st.add(limited, number(delayed > 0 && waiting == 0), at.Queue, at.Kind)
+		st.add(oldestDue, oldest[at], at.Queue, at.Kind)
+		st.add(dueTasks, float64(waiting[at]), at.Queue, at.Kind)
+		st.add(limited, number(delayed[at] > 0 && waiting[at] == 0), at.Queue, at.Kind)
 		st.add(unhandled, number(none[at]), at.Queue, at.Kind)
 		for _, state := range sampledStates {
-			n := 0.0
-			if i := slices.IndexFunc(counts, func(c ops.Count) bool { return c.Queue == at.Queue && c.Kind == at.Kind && c.State == state }); i >= 0 {
-				n = float64(counts[i].Tasks)
-			}
-			st.add(tasks, n, at.Queue, at.Kind, string(state))
+			st.add(tasks, float64(inStates[inState{at, state}]), at.Queue, at.Kind, string(state))
 		}
 	}
 }
