@@ -18,7 +18,7 @@ import (
 // Gauges measures all tasks: how many there are in each state, and for how long the first due one of
 // each queue and kind has waited. Tasks of paused lanes and of lanes whose policy is unknown are not due.
 type Gauges struct {
-	store     *store.Store
+	counter   counter
 	tables    overdue.Tables
 	handlers  map[string]*run.Handler // by kind
 	pauses    pauses
@@ -26,9 +26,14 @@ type Gauges struct {
 	overrides *control.Overrides
 }
 
+// counter estimates how many tasks there are of each queue, kind and state.
+type counter interface {
+	EstimateCounts(ctx context.Context) ([]store.Count, error)
+}
+
 // NewGauges returns the gauges of a worker's tables.
 func NewGauges(s *store.Store, handlers map[string]*run.Handler, pauses pauses, perTask *control.TaskPolicies, overrides *control.Overrides) *Gauges {
-	return &Gauges{store: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
+	return &Gauges{counter: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
 }
 
 // Measure measures all tasks. It is for one goroutine.
@@ -71,7 +76,7 @@ func (g *Gauges) Measure(ctx context.Context) ([]store.Gauge, error) {
 func (g *Gauges) counts(ctx context.Context) ([]store.Count, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	return g.store.EstimateCounts(ctx)
+	return g.counter.EstimateCounts(ctx)
 }
 
 // delay returns the delay of a lane, and false if the delay is unknown or does not matter.
