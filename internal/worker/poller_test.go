@@ -31,13 +31,15 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() { p.Loop(ctx) })
+	working.Go(func() { p.Sweeper.Work(ctx) })
+	patience := time.After(testdb.Patience)
 	for found := false; !found; {
 		p.SweepNow()
 		select {
 		case <-ran:
 			found = true
 		case <-time.After(time.Millisecond):
-		case <-time.After(testdb.Patience):
+		case <-patience:
 			t.Fatal("the task was not found")
 		}
 	}
