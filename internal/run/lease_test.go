@@ -11,6 +11,7 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -240,5 +241,33 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		close(released)
 		stop()
 		<-done
+	})
+}
+
+// TestLeasesAreExtendedSoonAfterAFailure: an outage ends within a lease, and the first extension after it
+// takes a while. The lease is kept.
+func TestLeasesAreExtendedSoonAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const length = time.Minute
+		back := time.Now().Add(length * 7 / 10)
+		l := &Leases{
+			observer: noObserver{},
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
+			table: &fakeLeases{class: dialect.Disconnected, extend: func(ctx context.Context, _ []store.Key) (store.Unsettled, error) {
+				if time.Now().Before(back) {
+					return store.Unsettled{}, errors.New("no connection")
+				}
+				return store.Unsettled{}, retry.Pause(ctx, length/5)
+			}},
+		}
+		r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+		l.claimed.Add(r)
+		ctx, stop := context.WithTimeout(t.Context(), 3*length)
+		defer stop()
+		l.Work(ctx)
+		if lost, _ := r.lease.state(); lost {
+			t.Error("the lease is lost")
+		}
 	})
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Leases extends the lease of every run of a worker, every third of a lease. Alongside, it watches with
-// the monotonic clock whether a lease has expired: a worker that could not reach the database, or was
-// suspended, may no longer own its tasks. An extension that hangs does not hold up the watch.
+// Leases extends the lease of every run of a worker, every third of a lease, and sooner after a failure.
+// Alongside, it watches with the monotonic clock whether a lease has expired: a worker that could not
+// reach the database, or was suspended, may no longer own its tasks. An extension that hangs does not
+// hold up the watch.
 type Leases struct {
 	workerID string
 	length   time.Duration
@@ -52,18 +53,25 @@ func (l *Leases) Work(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { l.watch(ctx) })
 	defer watching.Wait()
-	tick := time.NewTicker(l.length / 3)
-	defer tick.Stop()
+	due := time.NewTimer(l.length / 3)
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-due.C:
 		}
+		begun := time.Now()
 		// In the order of ids, so that two workers do not deadlock.
 		limited, others := parted(l.latest(l.claimed.Sorted()))
-		lost := l.extendAll(ctx, limited)
-		l.gone(ctx, append(lost, l.extendAll(ctx, others)...))
+		lost, complete := l.extendAll(ctx, limited)
+		more, completeToo := l.extendAll(ctx, others)
+		l.gone(ctx, append(lost, more...))
+		next := l.length / 3
+		if !complete || !completeToo {
+			next = l.length / 12 // a lost connection must not cost a third of the lease
+		}
+		due.Reset(next - time.Since(begun))
 	}
 }
 
@@ -115,9 +123,9 @@ func parted(list []*Run) (limited, others []*Run) {
 
 // extendAll extends the leases of a list in batches. When the database refuses to extend one of them,
 // or hangs because of one, the others are extended without it. When the database does not answer, or
-// seems to refuse all, the rest waits for the next tick. extendAll returns the runs whose claims are
-// gone.
-func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
+// seems to refuse all, the rest waits for the next call, and extendAll is not complete. It returns the
+// runs whose claims are gone.
+func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run, complete bool) {
 	batchSize, limit := retry.NewBatchSize(), l.extendTimeout()
 	for len(list) > 0 {
 		n := min(len(list), batchSize.Size)
@@ -131,7 +139,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 		failure, _ := batchSize.Failed(n, l.table.Classify(err), late)
 		if late && batchSize.Failures > maxHangs || failure == retry.Outage || failure == retry.Unclear && batchSize.Failures > retry.FailuresBeforePause {
 			l.events.extendFailed(len(list), err)
-			return lost
+			return lost, false
 		}
 		if n == 1 {
 			l.events.extendRefused(list[0].Claim, err)
@@ -141,7 +149,7 @@ func (l *Leases) extendAll(ctx context.Context, list []*Run) (lost []*Run) {
 			limit = min(limit, l.length/hungTimeoutDivisor)
 		}
 	}
-	return lost
+	return lost, true
 }
 
 // extendTimeout is the longest time for a statement that extends leases.

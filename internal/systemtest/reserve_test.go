@@ -41,7 +41,8 @@ type process struct {
 }
 
 // reserveLease is the lease of the tests of reserves.
-const reserveLease = 4 * time.Second
+// A busy machine must be able to open a connection within a part of it.
+const reserveLease = 10 * time.Second
 
 // eachLimitedPool runs f for each driver of an engine with a network, with a process
 // whose pool has up to size connections, and another one with a pool of one.
@@ -147,7 +148,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 
 		stop := runUntil(t, here.Queue)
 		waitFor(t, "the handlers to hold the pool", func() bool { tasks, _ := holders(); return len(tasks) >= 3 })
-		extendedFor(2*reserveLease, []int{0, 1, 2, 3})
+		extendedFor(3*reserveLease/2, []int{0, 1, 2, 3})
 
 		tasks, _ := holders()
 		ended := tasks[0]
@@ -170,7 +171,7 @@ func TestHandlersThatHoldAllConnectionsKeepTheirLeases(t *testing.T) {
 			}
 		}
 		others := slices.DeleteFunc([]int{0, 1, 2, 3}, func(task int) bool { return task == ended })
-		extendedFor(2*reserveLease, others)
+		extendedFor(3*reserveLease/2, others)
 
 		for _, task := range others {
 			close(release[task])
