@@ -3,9 +3,12 @@ package ops
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -71,5 +74,38 @@ func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 		list = append(list, Limit{Owner: owners[s.Name], Text: s.Text, Most: s.Most, Room: max(s.Room, 0), Wait: s.Wait, Tasks: s.Taken})
 	}
 	slices.SortFunc(list, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Text, b.Text)) })
+	return list, nil
+}
+
+// limitState is a limit of a task, and what the limit admits now.
+type limitState struct {
+	store.LimitState
+	Owner string
+}
+
+// limitStates returns the limits of each of some tasks. It reads each limit once.
+func (o *Ops) limitStates(ctx context.Context, now snapshot, tasks ...*falldue.TaskInfo) ([][]limitState, error) {
+	of := make([][]overdue.Limit, len(tasks))
+	limits := map[string]store.Limit{}
+	for i, t := range tasks {
+		of[i] = now.limitsOf(t.Queue, laneOfTask(*t))
+		for _, l := range of[i] {
+			limits[l.Name] = l.Limit
+		}
+	}
+	states, err := o.store.LimitStates(ctx, slices.Collect(maps.Values(limits)))
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]store.LimitState{}
+	for _, s := range states {
+		byName[s.Name] = s
+	}
+	list := make([][]limitState, len(tasks))
+	for i := range of {
+		for _, l := range of[i] {
+			list[i] = append(list[i], limitState{byName[l.Name], l.Owner})
+		}
+	}
 	return list, nil
 }

@@ -2,14 +2,13 @@ package ops
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/store"
 )
 
-// SetPhases sets the Phase of tasks that were just read, by what [Ops.Why] says of one. It reads
+// SetPhases sets the Phase of tasks that were just read, by the conditions of [Ops.Why], with one
+// exception: before the first task of a sequence has begun, the due tasks behind it are due, too. It reads
 // per-task policies of tasks that have failed, the policies and limits that live workers announce,
 // pauses, overrides ([Ops.SetPolicy]) and, if any task is due, the permits of limits. It knows the
 // policies of [Ops.WithPolicies] and of the kinds that the queue handles, too, and the limits of
@@ -68,32 +67,16 @@ func (s snapshot) phase(t falldue.TaskInfo) falldue.Phase {
 
 // setLimited sets the phases of due tasks that a limit does not admit.
 func (o *Ops) setLimited(ctx context.Context, s snapshot, due []*falldue.TaskInfo) error {
-	limits, names := map[string]store.Limit{}, make([][]string, len(due))
-	for i, t := range due {
-		for _, l := range s.limitsOf(t.Queue, laneOfTask(*t)) {
-			limits[l.Name], names[i] = l.Limit, append(names[i], l.Name)
-		}
-	}
-	list, err := o.store.LimitStates(ctx, slices.Collect(maps.Values(limits)))
+	limits, err := o.limitStates(ctx, s, due...)
 	if err != nil {
 		return err
 	}
-	states := map[string]store.LimitState{}
-	for _, l := range list {
-		states[l.Name] = l
-	}
 	for i, t := range due {
-		if slices.ContainsFunc(names[i], func(name string) bool { return !admits(states[name], t.ID) }) {
+		if slices.ContainsFunc(limits[i], func(l limitState) bool { return !l.AdmitsTask(t.ID) }) {
 			t.Phase = falldue.PhaseLimited
 		}
 	}
 	return nil
-}
-
-// admits reports whether a limit admits a task: it has a free permit, and no other task of a
-// sequence has begun.
-func admits(l store.LimitState, id int64) bool {
-	return l.Room > 0 && (l.Next == 0 || l.Next == id)
 }
 
 // failed reports whether a task that waits has failed or been lost, so that a delay counts.

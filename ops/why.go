@@ -255,27 +255,22 @@ func whyHandlers(t falldue.TaskInfo, workers []Worker) WhyHandlers {
 
 // whyLimits returns what the limits of a task admit, and its sequence.
 func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (list []Condition, err error) {
-	known := now.limitsOf(t.Queue, laneOfTask(t))
-	limits := make([]store.Limit, len(known))
-	for k, l := range known {
-		limits[k] = l.Limit
-	}
-	states, err := o.store.LimitStates(ctx, limits)
+	limits, err := o.limitStates(ctx, now, &t)
 	if err != nil {
 		return nil, err
 	}
-	for k, s := range states {
-		if s.Form == store.Sequence || s.Form == store.HaltingSequence {
-			c, err := o.whySequence(ctx, t, s, now)
+	for _, l := range limits[0] {
+		if l.Form.Ordered() {
+			c, err := o.whySequence(ctx, t, l.LimitState, now)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, c)
 			continue
 		}
-		c := WhyLimit{Limit: s.Text, Owner: known[k].Owner, PerKey: s.PerKey, Room: max(s.Room, 0), Taken: s.Taken}
-		if s.Wait > 0 {
-			c.Free = t.Now.Add(s.Wait)
+		c := WhyLimit{Limit: l.Text, Owner: l.Owner, PerKey: l.PerKey, Room: max(l.Room, 0), Taken: l.Taken}
+		if l.Wait > 0 {
+			c.Free = t.Now.Add(l.Wait)
 		}
 		list = append(list, c)
 	}
@@ -283,9 +278,10 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 }
 
 func (o *Ops) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState, now snapshot) (c WhySequence, err error) {
-	if len(s.Taken) > 0 {
+	switch c.Next = s.Next; {
+	case !s.AdmitsTask(t.ID) && len(s.Taken) > 0:
 		c.Next, c.Runs, c.Halted = s.Taken[0], !s.Halted, s.Halted
-	} else if c.Next = s.Next; c.Next == 0 {
+	case c.Next == 0:
 		c.Next, err = o.store.First(ctx, t.Queue, laneOfTask(t))
 	}
 	c.own = c.Next == t.ID

@@ -29,7 +29,7 @@ type LimitState struct {
 	Room int
 	// Taken has the ids of the tasks that have its permits. Those of a Bucket are not known.
 	Taken []int64
-	// Wait is how long until it has room again, or 0 if it has or nobody knows.
+	// Wait is how long until it has room again, or 0 if it has room or the time is unknown.
 	Wait time.Duration
 	// Next is the task of a sequence that has begun and waits for its next attempt, or 0.
 	Next int64
@@ -43,6 +43,12 @@ type LimitState struct {
 // that has begun is in no other lane.
 func (l LimitState) Admits(at Lane) bool {
 	return l.Room > 0 && (l.holder == nil || l.holder.IsIn(at))
+}
+
+// AdmitsTask reports whether the limit admits a task that waits: it has room, and no other task of a
+// sequence has begun.
+func (l LimitState) AdmitsTask(id int64) bool {
+	return l.Room > 0 && (l.Next == 0 || l.Next == id)
 }
 
 // LimitStates returns what limits admit, in their order. It locks nothing.
@@ -81,8 +87,8 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 // errUndo rolls a transaction back that has found out what it should.
 var errUndo = errors.New("nothing is to be committed")
 
-// Locked reports whether somebody has locked the row of a task, whose fence may not have
-// changed meanwhile. It locks the row for a moment. It returns false for known if the server
+// Locked reports whether another transaction has locked the row of a task, whose fence must not have
+// changed in the meantime. It locks the row for a moment. It returns false for known if the server
 // cannot tell, or does not let the user lock rows.
 func (s *Store) Locked(ctx context.Context, key Key) (locked, known bool, err error) {
 	if !s.server.Caps.LockRows || !s.server.Caps.SkipLocked {
