@@ -90,18 +90,17 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 		}
 		return c, err
 	}
-	for i := range p.groups {
-		g := &p.groups[i]
+	for g, t := range p.all {
 		if kind != "" && g.Kind != kind {
 			continue
 		}
-		rule, err := courseOf(taskIn(g.Queue, p.laneOf(g)))
+		rule, err := courseOf(t)
 		if err != nil {
 			return nil, err
 		}
 		b.Tasks += g.Tasks
 		b.groups = append(b.groups, backlogGroup{
-			attempts: g.Attempts, tasks: g.Tasks, waits: waits(g), rule: rule,
+			attempts: g.Attempts, tasks: g.Tasks, waits: g.Delayed(), rule: rule,
 			first: store.Time(g.First).Sub(p.At), last: store.Time(g.Last).Sub(p.At),
 		})
 		b.rules, b.shares = append(b.rules, rule), append(b.shares, b.Tasks)

@@ -60,9 +60,7 @@ func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	first.Steps = nil
 	e, c, next, nextFirst := Effect{Subject: o.Subject, Replaces: p.replaced(o.Subject)}, p.compare(o.Kind), p.policies.with(o), p.policies.with(first)
 	later := p.laterSteps(o)
-	for i := range p.groups {
-		g := &p.groups[i]
-		t := taskIn(g.Queue, p.laneOf(g))
+	for g, t := range p.all {
 		if holds, ok := next.Override(t); !ok || holds.Subject != o.Subject {
 			all := o
 			if all.IncludeOwn = true; !ok && all.Names(t) {
@@ -74,7 +72,7 @@ func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 		}
 		from, known := p.policies.Of(t)
 		if !known {
-			if waits(g) {
+			if g.Delayed() {
 				e.Unknown += g.Tasks
 				if limit := later.limit; limit > 0 && g.Attempts >= limit {
 					e.UnknownExhausted += g.Tasks
@@ -110,14 +108,12 @@ func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect,
 		return Effect{}, err
 	}
 	e, c, next := Effect{Subject: s, Replaces: p.replaced(s)}, p.compare(s.Kind), p.policies.without(s)
-	for i := range p.groups {
-		g := &p.groups[i]
-		t := taskIn(g.Queue, p.laneOf(g))
+	for g, t := range p.all {
 		if holds, ok := p.policies.Override(t); !ok || holds.String() != s.String() {
 			continue
 		}
 		from, known := p.policies.Of(t)
-		if !known && waits(g) {
+		if !known && g.Delayed() {
 			e.Unknown += g.Tasks
 			continue
 		}
@@ -127,15 +123,6 @@ func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect,
 	}
 	e.Diff = c.diff(horizon)
 	return e, nil
-}
-
-// waits returns the waits of a group under policies whose overrides take their steps and end.
-func (p *Profile) waits(g *store.Profiled, under Policies) []wait {
-	list, known := under.spans(taskIn(g.Queue, p.laneOf(g)), p.At)
-	if !known || !waits(g) {
-		return always(0)
-	}
-	return waitsOf(g, list)
 }
 
 // replaced returns the override of a subject that is set now, or nil.
@@ -251,10 +238,8 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		return nil, err
 	}
 	late, names := lateTasks{now: p.At.UnixMicro()}, Override{Subject: s, IncludeOwn: includeOwn}
-	for i := range p.groups {
-		g := &p.groups[i]
-		t := taskIn(g.Queue, p.laneOf(g))
-		if !waits(g) || !names.Names(t) {
+	for g, t := range p.all {
+		if !g.Delayed() || !names.Names(t) {
 			continue
 		}
 		policy, known := p.policies.Code(t)

@@ -18,9 +18,7 @@ func (p *Profile) ResumeImpact(s falldue.Subject, pauses []Pause) (Woken, error)
 		return Woken{}, err
 	}
 	var w Woken
-	for i := range p.groups {
-		g := &p.groups[i]
-		t := taskIn(g.Queue, p.laneOf(g))
+	for g, t := range p.all {
 		paused, still := false, false
 		for _, other := range pauses {
 			named := Override{Subject: other.Subject, IncludeOwn: true}.Names(t)
@@ -33,7 +31,7 @@ func (p *Profile) ResumeImpact(s falldue.Subject, pauses []Pause) (Woken, error)
 		if !paused || still {
 			continue
 		}
-		if policy, known := p.policies.Of(t); known || !waits(g) {
+		if policy, known := p.policies.Of(t); known || !g.Delayed() {
 			w.Due += dueBy(g, delayOf(g, policy), p.At.UnixMicro())
 		} else {
 			w.Unknown += g.Tasks

@@ -79,8 +79,8 @@ func (o *Ops) setLimited(ctx context.Context, s snapshot, due []*falldue.TaskInf
 	return nil
 }
 
-// failed reports whether a task that waits has failed or been lost, so that a delay counts.
-func failed(t falldue.TaskInfo) bool { return t.State == falldue.StateOpen && t.Attempts > 0 }
+// failed reports whether a task waits and has failed or been lost, so that a delay counts.
+func failed(t falldue.TaskInfo) bool { return !finished(t.State) && laneOfTask(t).Delayed() }
 
 // finished reports whether tasks of a state have ended.
 func finished(s falldue.State) bool {

@@ -173,19 +173,14 @@ func (p Policies) due(t falldue.TaskInfo) (due time.Time, known bool) {
 // dueIn returns when a task of a lane of a queue is due whose wait begins at anchor, and
 // whether that is known.
 func (p Policies) dueIn(queue string, at store.Lane, anchor, now time.Time) (time.Time, bool) {
-	if !at.Delayed() {
-		return anchor, true
-	}
-	list, known := p.spans(taskIn(queue, at), now)
-	if !known {
-		return time.Time{}, false
-	}
-	return dueUnder(list, anchor, at.Attempts), true
+	t := taskIn(queue, at)
+	t.UpdatedAt, t.Now = anchor, now
+	return p.due(t)
 }
 
-// taskIn returns a task of a lane, with what its policy depends on.
+// taskIn returns a task of a lane.
 func taskIn(queue string, at store.Lane) falldue.TaskInfo {
-	return falldue.TaskInfo{Queue: queue, Kind: at.Kind, Policy: at.Policy, Key: at.Key}
+	return falldue.TaskInfo{Queue: queue, State: falldue.State(at.State), Key: at.Key, Priority: at.Priority, Kind: at.Kind, Policy: at.Policy, Attempts: at.Attempts}
 }
 
 // PolicyByKey returns the policy that tasks have of their own under a key, which is the Policy

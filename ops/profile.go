@@ -263,22 +263,17 @@ func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 		unknown int64
 	}
 	all, kinds := sum{builder: p.newLoad()}, map[string]*sum{}
-	for i := range p.groups {
-		g := &p.groups[i]
+	for g := range p.all {
 		k := kinds[g.Kind]
 		if k == nil {
 			k = &sum{builder: p.newLoad()}
 			kinds[g.Kind] = k
 		}
-		at, waits := p.laneOf(g), always(0)
-		if at.Delayed() {
-			list, known := p.policies.spans(taskIn(g.Queue, at), p.At)
-			if !known {
-				k.unknown += g.Tasks
-				all.unknown += g.Tasks
-				continue
-			}
-			waits = waitsOf(g, list)
+		waits := p.waits(g, p.policies)
+		if waits == nil {
+			k.unknown += g.Tasks
+			all.unknown += g.Tasks
+			continue
 		}
 		k.builder.add(g, waits)
 		all.builder.add(g, waits)
@@ -310,16 +305,28 @@ func (l Load) Gone(perSecond float64) (time.Duration, bool) {
 	return 0, false
 }
 
-func (p *Profile) laneOf(g *store.Profiled) store.Lane {
-	return store.Lane{State: g.State, Key: p.key, Kind: g.Kind, Policy: g.Policy, Attempts: g.Attempts}
+// all yields the groups, each with a task of it.
+func (p *Profile) all(yield func(*store.Profiled, falldue.TaskInfo) bool) {
+	for i := range p.groups {
+		if g := &p.groups[i]; !yield(g, taskIn(g.Queue, g.Lane)) {
+			return
+		}
+	}
 }
 
-// waits reports whether a policy's delay holds for the tasks of a group.
-func waits(g *store.Profiled) bool { return g.State != string(falldue.StateSnoozed) && g.Attempts > 0 }
+// waits returns the waits of a group under policies whose overrides take their steps and end. It
+// returns nil if the tasks have failed and their policy is not known.
+func (p *Profile) waits(g *store.Profiled, under Policies) []wait {
+	if !g.Delayed() {
+		return always(0)
+	}
+	list, _ := under.spans(taskIn(g.Queue, g.Lane), p.At)
+	return waitsOf(g, list)
+}
 
 // delayOf returns the delay of the tasks of a group under a policy.
 func delayOf(g *store.Profiled, p backoff.Policy) time.Duration {
-	if !waits(g) {
+	if !g.Delayed() {
 		return 0
 	}
 	delay, _ := p.Wait(int64(g.Attempts))

@@ -107,10 +107,8 @@ func (p *Profile) newRamp(kind string, to backoff.Policy) (*ramp, backoff.Policy
 	next := p.policies.with(Override{Subject: kinds})
 	from, known := p.policies.Of(falldue.TaskInfo{Kind: kind})
 	tasks, most := map[string]int64{}, int64(0)
-	for i := range p.groups {
-		g := &p.groups[i]
-		t := taskIn(g.Queue, p.laneOf(g))
-		if holds, ok := next.Override(t); !ok || holds.Subject != kinds || !waits(g) {
+	for g, t := range p.all {
+		if holds, ok := next.Override(t); !ok || holds.Subject != kinds || !g.Delayed() {
 			continue
 		}
 		r.groups = append(r.groups, rampGroup{Profiled: g, to: delayOf(g, to), fired: dueOf(g, p.waits(g, p.policies), r.now)})

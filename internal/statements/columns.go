@@ -325,13 +325,12 @@ var AttemptColumns = Columns[Attempt]{
 
 // Profiled is how many tasks have a policy's delay and an anchor in a minute in common.
 type Profiled struct {
-	Queue, State, Kind string
-	Policy             string // "" is the policy of the kind
-	Attempts           int
-	Minute             int64 // of the anchors, since 1970
-	First, Last        int64 // the first and the last anchor
-	Tasks              int64
-	Now                int64 // by the database's clock
+	Queue       string
+	Lane              // without a priority, and with a key only if all of the profile's tasks have it
+	Minute      int64 // of the anchors, since 1970
+	First, Last int64 // the first and the last anchor
+	Tasks       int64
+	Now         int64 // by the database's clock
 }
 
 // ProfileColumns are the columns of a result of [Profile]. It groups by the first six.

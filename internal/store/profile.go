@@ -18,7 +18,7 @@ func (s *Store) Profile(ctx context.Context, key string) (list []Profiled, err e
 		stmt, values = s.fixed("profile key", statements.ProfileKey), statements.Values{"key": key}
 	}
 	err = s.seldom(ctx, stmt, values, nil, func(r row) error {
-		var p Profiled
+		p := Profiled{Lane: Lane{Key: key}}
 		if statements.ProfileColumns.Scan(r, &p) == nil {
 			list = append(list, p)
 		}
