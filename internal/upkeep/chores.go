@@ -6,7 +6,6 @@ import (
 
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/retry"
-	"github.com/falldue/falldue/internal/store"
 )
 
 // A chore deletes old rows of a table other than the table of tasks.
@@ -18,17 +17,27 @@ type chore struct {
 	done   time.Time
 }
 
+// choreTables are the tables of which the chores delete old rows.
+type choreTables interface {
+	DropOrphanedProgress(ctx context.Context) error
+	DropOldMinutes(ctx context.Context) error
+	DropCancels(ctx context.Context, age time.Duration) error
+	DropOldChanges(ctx context.Context, age time.Duration) error
+	DropLostWorkers(ctx context.Context, age time.Duration) error
+	DropAudit(ctx context.Context, age time.Duration) error
+}
+
 // choresOf lists the chores of a cleaner.
-func choresOf(s *store.Store, log events) []*chore {
+func choresOf(tables choreTables, log events) []*chore {
 	// A failure to delete lost workers keeps a worker from announcing itself, too, and that is logged.
 	unlogged := func(error) {}
 	return []*chore{
-		{every: CleanEvery, drop: func(ctx context.Context, _ time.Duration) error { return s.DropOrphanedProgress(ctx) }, failed: log.progressFailed},
-		{every: CleanEvery, keep: control.KeepCancels, drop: s.DropCancels, failed: log.changesFailed},
-		{every: time.Hour, keep: control.KeepChanges, drop: s.DropOldChanges, failed: log.changesFailed},
-		{every: CleanEvery, keep: keepWorkers, drop: s.DropLostWorkers, failed: unlogged},
-		{every: time.Hour, drop: func(ctx context.Context, _ time.Duration) error { return s.DropOldMinutes(ctx) }, failed: log.historyNotCleaned},
-		{every: time.Hour, keep: keepAudit, drop: s.DropAudit, failed: log.historyNotCleaned},
+		{every: CleanEvery, drop: func(ctx context.Context, _ time.Duration) error { return tables.DropOrphanedProgress(ctx) }, failed: log.progressFailed},
+		{every: CleanEvery, keep: control.KeepCancels, drop: tables.DropCancels, failed: log.changesFailed},
+		{every: time.Hour, keep: control.KeepChanges, drop: tables.DropOldChanges, failed: log.changesFailed},
+		{every: CleanEvery, keep: keepWorkers, drop: tables.DropLostWorkers, failed: unlogged},
+		{every: time.Hour, drop: func(ctx context.Context, _ time.Duration) error { return tables.DropOldMinutes(ctx) }, failed: log.historyNotCleaned},
+		{every: time.Hour, keep: keepAudit, drop: tables.DropAudit, failed: log.historyNotCleaned},
 	}
 }
 

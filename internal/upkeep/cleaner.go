@@ -43,11 +43,18 @@ type cleanTable interface {
 	Classify(error) dialect.Class
 }
 
+// cleanTables are all tables that a cleaner needs.
+type cleanTables interface {
+	cleanTable
+	choreTables
+	workersTable
+}
+
 // NewCleaner returns a cleaner of queues. others is how long tasks of kinds without a handler stay.
-func NewCleaner(s *store.Store, queues []string, others run.Retention, handlers map[string]*run.Handler, log *slog.Logger) *Cleaner {
+func NewCleaner(tables cleanTables, queues []string, others run.Retention, handlers map[string]*run.Handler, log *slog.Logger) *Cleaner {
 	return &Cleaner{
-		queues: queues, retentions: Retentions{others, handlers}, orphans: orphanKinds{workers: s}, chores: choresOf(s, events{log}),
-		table: s, events: events{log},
+		queues: queues, retentions: Retentions{others, handlers}, orphans: orphanKinds{workers: tables}, chores: choresOf(tables, events{log}),
+		table: tables, events: events{log},
 	}
 }
 

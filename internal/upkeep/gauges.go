@@ -32,8 +32,8 @@ type counter interface {
 }
 
 // NewGauges returns the gauges of a worker's tables.
-func NewGauges(s *store.Store, handlers map[string]*run.Handler, pauses pauses, perTask *control.TaskPolicies, overrides *control.Overrides) *Gauges {
-	return &Gauges{counter: s, tables: overdue.In(s), handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
+func NewGauges(counter counter, tables overdue.Tables, handlers map[string]*run.Handler, pauses pauses, perTask *control.TaskPolicies, overrides *control.Overrides) *Gauges {
+	return &Gauges{counter: counter, tables: tables, handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
 }
 
 // Measure measures all tasks. It is for one goroutine.

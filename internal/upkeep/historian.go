@@ -59,8 +59,8 @@ type measurer interface {
 }
 
 // NewHistorian returns a historian of the runs in a tally of a worker with some handlers.
-func NewHistorian(tally *Tally, handlers handlers, gauges measurer, s *store.Store, log *slog.Logger) *Historian {
-	return &Historian{tally: tally, handlers: handlers, gauges: gauges, table: s, events: events{log}, phase: rand.N(writesWithin)}
+func NewHistorian(tally *Tally, handlers handlers, gauges measurer, table historyTable, log *slog.Logger) *Historian {
+	return &Historian{tally: tally, handlers: handlers, gauges: gauges, table: table, events: events{log}, phase: rand.N(writesWithin)}
 }
 
 // Work keeps the history until ctx ends, and writes the sums of the last minute then.

@@ -120,8 +120,7 @@ func withHistorian(t *testing.T, f func(b *historyBook, tally *Tally, stop func(
 	synctest.Test(t, func(t *testing.T) {
 		b, tally := &historyBook{troubles: map[string]int{}}, new(Tally)
 		log := retry.Sparse(slog.New(slog.NewTextHandler(b, nil)), func(error) dialect.Class { return dialect.Other }, b.trouble)
-		h := NewHistorian(tally, b, b, nil, log)
-		h.table = b
+		h := NewHistorian(tally, b, b, b, log)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); h.Work(ctx) }()

@@ -41,8 +41,8 @@ type pauses interface {
 }
 
 // NewOverdueWatch returns an overdue watch of a worker that works on queues.
-func NewOverdueWatch(s *store.Store, queues []string, handlers map[string]*run.Handler, pauses pauses, overrides *control.Overrides, log *slog.Logger) *OverdueWatch {
-	return &OverdueWatch{tables: overdue.In(s), queues: queues, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
+func NewOverdueWatch(tables overdue.Tables, queues []string, handlers map[string]*run.Handler, pauses pauses, overrides *control.Overrides, log *slog.Logger) *OverdueWatch {
+	return &OverdueWatch{tables: tables, queues: queues, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
 }
 
 // Work looks for overdue tasks until ctx ends.

@@ -14,9 +14,7 @@ import (
 // unique keys. It deletes rows as fast as they are made, without counting them: the more of a page is
 // unused, the sooner it reads the next page.
 type PageCleaner[At comparable] struct {
-	// drop reads up to store.MaxBatch rows after a row, and deletes the unused ones. It returns the last
-	// row that it read, or the zero value at the end of the table, and how many rows it has deleted.
-	drop   func(ctx context.Context, after At, keep time.Duration) (last At, dropped int, err error)
+	drop   dropPage[At]
 	keep   time.Duration
 	failed func(error)
 }
@@ -35,14 +33,18 @@ const (
 	keepPermits, keepUniques = 10 * time.Minute, 10 * time.Minute
 )
 
+// dropPage reads up to store.MaxBatch rows after a row, and deletes the unused ones. It returns the last
+// row that it read, or the zero value at the end of the table, and the number of deleted rows.
+type dropPage[At comparable] func(ctx context.Context, after At, keep time.Duration) (last At, dropped int, err error)
+
 // NewUniqueCleaner returns a role that deletes unique keys that no task holds.
-func NewUniqueCleaner(s *store.Store, log *slog.Logger) *PageCleaner[string] {
-	return &PageCleaner[string]{s.DropKeys, keepUniques, events{log}.uniquesFailed}
+func NewUniqueCleaner(dropKeys dropPage[string], log *slog.Logger) *PageCleaner[string] {
+	return &PageCleaner[string]{dropKeys, keepUniques, events{log}.uniquesFailed}
 }
 
 // NewPermitCleaner returns a role that deletes permits of limits that no task needs.
-func NewPermitCleaner(s *store.Store, log *slog.Logger) *PageCleaner[int64] {
-	return &PageCleaner[int64]{s.DropPermits, keepPermits, events{log}.permitsFailed}
+func NewPermitCleaner(dropPermits dropPage[int64], log *slog.Logger) *PageCleaner[int64] {
+	return &PageCleaner[int64]{dropPermits, keepPermits, events{log}.permitsFailed}
 }
 
 // Work cleans until ctx ends.

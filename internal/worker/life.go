@@ -3,8 +3,6 @@ package worker
 import (
 	"sync"
 	"time"
-
-	"github.com/falldue/falldue/internal/store"
 )
 
 // Life knows the worker of a queue, and how the last one ended. Its zero value has had none.
@@ -62,8 +60,14 @@ type Health struct {
 	Handlers map[string]int
 }
 
-// Health returns what is known now.
-func (l *Life) Health(s *store.Store) (h Health) {
+// statementTimes are the times of a process's statements.
+type statementTimes interface {
+	// LastStatements returns when the last statement began, and when the database last answered.
+	LastStatements() (tried, answered time.Time)
+}
+
+// Health returns the health of the worker, of a process with some statements.
+func (l *Life) Health(s statementTimes) (h Health) {
 	h.Tried, h.Answered = s.LastStatements()
 	l.mu.Lock()
 	defer l.mu.Unlock()

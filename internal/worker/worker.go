@@ -14,6 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
@@ -216,19 +217,19 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
 	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
-		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s, log),
-		upkeep.NewOverdueWatch(s, queues, cfg.Handlers, changes, overrides, log),
+		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log),
+		upkeep.NewOverdueWatch(overdue.In(s), queues, cfg.Handlers, changes, overrides, log),
 		sweeper, claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
-		roles = append(roles, upkeep.NewPermitCleaner(s, log))
+		roles = append(roles, upkeep.NewPermitCleaner(s.DropPermits, log))
 	}
 	if cfg.Listen != nil {
 		roles = append(roles, listener)
 	}
 	var historian *upkeep.Historian
 	if !cfg.NoHistory {
-		gauges := upkeep.NewGauges(s, cfg.Handlers, changes, perTask, overrides)
+		gauges := upkeep.NewGauges(s, overdue.In(s), cfg.Handlers, changes, perTask, overrides)
 		historian = upkeep.NewHistorian(tally, dispatchers, gauges, s, log)
 	}
 	return &Worker{
