@@ -94,11 +94,18 @@ const (
 	probePage, maxProbePages = 100, 5
 )
 
-// NewProber returns a prober.
-func NewProber(s *store.Store, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listener listener) *Prober {
+// probedTable is what a prober reads, and whether it has a connection for that.
+type probedTable interface {
+	newsTable
+	// Busy reports whether all connections are in use.
+	Busy() bool
+}
+
+// NewProber returns a prober. byID: ids ascend.
+func NewProber(table probedTable, byID bool, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listener listener) *Prober {
 	return &Prober{
-		byID: s.Server().Caps.AscendingIDs, pollInterval: pollInterval, table: s, changes: changes, pollers: pollers,
-		demand: waitingWorker{pollers, s}, listener: listener,
+		byID: byID, pollInterval: pollInterval, table: table, changes: changes, pollers: pollers,
+		demand: waitingWorker{pollers, table}, listener: listener,
 	}
 }
 

@@ -219,7 +219,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 	roles := []role{
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log),
 		upkeep.NewOverdueWatch(overdue.In(s), queues, cfg.Handlers, changes, overrides, log),
-		sweeper, claim.NewProber(s, cfg.PollInterval, changes, pollers, listener),
+		sweeper, claim.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
 		roles = append(roles, upkeep.NewPermitCleaner(s.DropPermits, log))
