@@ -184,7 +184,7 @@ site: npm ## build the documents as a site with search in site/dist, with npm
 	npm --prefix site run build
 
 .PHONY: bench
-bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks.md
+bench: ## measure falldue beside its peers on ENGINE (postgres), a short form of docs/benchmarks/records.md
 	cd bench && go run . --engine $(ENGINE) --tasks 10000 --backlog 100000 --while 1s --storm 10s
 
 .PHONY: release-try

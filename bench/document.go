@@ -77,9 +77,8 @@ func titleOf(engine string) string {
 	return engine
 }
 
-// docFolder returns the folder of a document's records and plots. It has the document's
-// name without its ending.
-func docFolder(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) }
+// docFolder returns the folder of a document, which its records and plots are in, too.
+func docFolder(path string) string { return filepath.Dir(path) }
 
 // soakFolder is the folder of soaks in that folder.
 const soakFolder = "soak"

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,13 +14,13 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/benchmarks.md and its pictures from the template and the records, without a measurement")
+var update = flag.Bool("update", false, "rewrite docs/benchmarks/records.md and its pictures from the template and the records, without a measurement")
 
 // TestDocumentIsMadeOfItsRecords compares the document with what its template makes of the
-// records beside it: a change of either needs go test -run Document -update.
+// records next to it: a change of either needs go test -run Document -update.
 func TestDocumentIsMadeOfItsRecords(t *testing.T) {
 	t.Parallel()
-	const path = "../docs/benchmarks.md"
+	const path = "../docs/benchmarks/records.md"
 	data, err := readDoc(docFolder(path))
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +57,7 @@ func TestDocumentIsMadeOfItsRecords(t *testing.T) {
 // figure that comes with one. "the same" would refer to another measure if one came between.
 func TestEveryFigureIsDescribed(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/benchmarks.md")
+	text, err := os.ReadFile("../docs/benchmarks/records.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,4 +120,55 @@ func TestFiguresOfTheDocumentAreDescribed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSummaryIsOfTheRecords: a row of docs/benchmarks.md that names a measure has falldue's figures of it, or of
+// falldue-default, one for each engine of the table's head.
+func TestSummaryIsOfTheRecords(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var engines []string
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(line, "|\n"), "|")[1:]
+		if strings.HasPrefix(line, "| | PostgreSQL") {
+			engines = []string{postgres, mySQL, mariaDB, sqlite}[:len(cells)-1]
+		}
+		measure := regexp.MustCompile("`(\\w+)`").FindStringSubmatch(cells[0])
+		if measure == nil {
+			continue
+		}
+		for i, engine := range engines {
+			cell := strings.TrimSpace(cells[i+1])
+			if rows++; cell != "" && !slices.Contains(figures(t, engine, measure[1]), cell) {
+				t.Errorf("%s of %s: no record has %s, only %q", measure[1], engine, cell, figures(t, engine, measure[1]))
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("found only %d figures", rows)
+	}
+}
+
+// figures returns all medians of a measure that were recorded for falldue on an engine.
+func figures(t *testing.T, engine, measure string) (list []string) {
+	t.Helper()
+	r, err := readRecord("../docs/benchmarks", engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range r.Parts {
+		for _, x := range p.Results {
+			if x.Measure == measure && strings.HasPrefix(x.System, "falldue") {
+				list = append(list, number(x.Median))
+			}
+		}
+	}
+	return list
 }

@@ -3,8 +3,8 @@
 //
 //	go run . --engine postgres --dsn postgres://… --peers raw,river --json out.json
 //
-// It writes docs/benchmarks.md, which says what it measures and has the results, and the
-// tables of docs/scaling.md.
+// It writes docs/benchmarks/records.md, which says what it measures and has the results, and the
+// tables of docs/benchmarks/scaling.md.
 package main
 
 import (
@@ -92,7 +92,7 @@ func parse() *config {
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
-	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks.md")
+	flag.StringVar(&c.doc, "doc", "", "document to write the results into, such as ../docs/benchmarks/records.md")
 	flag.StringVar(&c.plot, "plot", "", "file to draw the results into, as SVG")
 	flag.StringVar(&c.profile, "profile", "", "file to write a CPU profile of all runs to; with .allocs appended, one of allocations")
 	flag.Parse()

@@ -55,7 +55,7 @@ func TestMeasuresOnSQLite(t *testing.T) {
 	if err := run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	r, err := readRecord(c.doc[:len(c.doc)-len(".md")], sqlite)
+	r, err := readRecord(docFolder(c.doc), sqlite)
 	if err != nil {
 		t.Fatal(err)
 	}

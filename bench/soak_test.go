@@ -44,7 +44,7 @@ func TestSoakOnSQLite(t *testing.T) {
 			t.Errorf("no %q in the document", want)
 		}
 	}
-	for _, path := range []string{c.plot, filepath.Join(folder, "benchmarks", "soak", "sqlite.svg"), filepath.Join(folder, "benchmarks", "soak", "sqlite.json")} {
+	for _, path := range []string{c.plot, filepath.Join(folder, "soak", "sqlite.svg"), filepath.Join(folder, "soak", "sqlite.json")} {
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", path, err)
 		}

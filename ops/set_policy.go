@@ -32,7 +32,7 @@ import (
 // at the tasks that wait: [Profile.Impact] computes what an override does to them.
 //
 // A jitter is drawn when a task fails, and stays with the task after the override has ended.
-// The limits decide when an attempt ends or is claimed: see docs/policies.md.
+// The limits decide when an attempt ends or is claimed: see docs/policy-changes.md.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid subject, override or
 // option.

@@ -16,7 +16,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-var update = flag.Bool("update", false, "update the table of presets in docs/policies.md, and their pictures")
+var update = flag.Bool("update", false, "update the table of presets in docs/presets.md, and their pictures")
 
 // TestDocumentsShowTheOutputOfCommands runs each "$ falldue …" of the
 // documents and compares its output with the one that they show below it.
@@ -79,12 +79,12 @@ func splitArgs(line string) (list []string) {
 	return list
 }
 
-// TestPresetTableIsUpToDate compares the table of presets in docs/policies.md with
+// TestPresetTableIsUpToDate compares the table of presets in docs/presets.md with
 // the presets.
 func TestPresetTableIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- presets: made by go -C cmd/falldue test -update -->\n", "<!-- end of presets -->\n"
-	file := filepath.Join("..", "..", "docs", "policies.md")
+	file := filepath.Join("..", "..", "docs", "presets.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -107,13 +107,17 @@ func TestPresetTableIsUpToDate(t *testing.T) {
 }
 
 // TestPresetPicturesAreUpToDate compares the picture of each preset in docs/policies with
-// what "falldue policy preview" draws, and finds each in docs/policies.md.
+// what "falldue policy preview" draws, and finds each in docs/presets.md or docs/policies.md.
 func TestPresetPicturesAreUpToDate(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join("..", "..", "docs", "policies")
-	page, err := os.ReadFile(folder + ".md")
-	if err != nil {
-		t.Fatal(err)
+	var pages string
+	for _, name := range []string{"presets.md", "policies.md"} {
+		page, err := os.ReadFile(filepath.Join(filepath.Dir(folder), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages += string(page)
 	}
 	drawn := map[string][]string{
 		"herds": {"herd", "visualization_constant", "visualization_sidekiq", "zizq", "--failures", "50"},
@@ -122,8 +126,8 @@ func TestPresetPicturesAreUpToDate(t *testing.T) {
 		drawn[preset.Name] = []string{"preview", preset.Name}
 	}
 	for name, args := range drawn {
-		if !strings.Contains(string(page), "(policies/"+name+".svg)") {
-			t.Errorf("docs/policies.md does not show policies/%s.svg", name)
+		if !strings.Contains(pages, "(policies/"+name+".svg)") {
+			t.Errorf("no page shows policies/%s.svg", name)
 		}
 		file, picture := filepath.Join(folder, name+".svg"), filepath.Join(t.TempDir(), "p.svg")
 		mustRun(t, append(append([]string{"policy"}, args...), "--svg", picture)...)

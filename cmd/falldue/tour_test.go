@@ -20,7 +20,7 @@ import (
 )
 
 // tourFiles are the documents whose commands run on a database.
-var tourFiles = []string{"command-line.md", "operating.md"}
+var tourFiles = []string{"command-line.md", "incident.md"}
 
 // TestTourShowsTheOutputOfCommands runs the commands of these documents, each on a database of
 // its own, and compares what they print with what is shown, but for times, durations, charts
@@ -38,7 +38,7 @@ func showsTheOutput(t *testing.T, name string) {
 	here := time.Local
 	time.Local = time.UTC // in which the documents show times
 	t.Cleanup(func() { time.Local = here })
-	if name == "operating.md" {
+	if name == "incident.md" {
 		s.incident()
 	} else {
 		s.serve("charge", "invoice.send", "report")

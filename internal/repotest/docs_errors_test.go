@@ -27,13 +27,13 @@ func TestDocumentsShowTheErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for document, errs := range map[string][]error{
-		"docs/limits.md":    limitErrors(t, q),
-		"docs/unique.md":    uniqueErrors(t, q),
-		"docs/flow.md":      flowErrors(t, q),
-		"docs/periodic.md":  scheduleErrors(t, q),
-		"docs/sealed.md":    sealedErrors(t),
-		"docs/operating.md": {runningError(t, q), stateError(t, q)},
-		"docs/progress.md":  {noResultError(t, q)},
+		"docs/limits.md":       limitErrors(t, q),
+		"docs/unique.md":       uniqueErrors(t, q),
+		"docs/flow.md":         flowErrors(t, q),
+		"docs/periodic.md":     scheduleErrors(t, q),
+		"docs/sealed.md":       sealedErrors(t),
+		"docs/manage-tasks.md": {runningError(t, q), stateError(t, q)},
+		"docs/progress.md":     {noResultError(t, q)},
 	} {
 		text := wordsOf(readFile(t, document))
 		for _, err := range errs {

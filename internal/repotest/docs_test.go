@@ -189,10 +189,10 @@ func TestMiddlewareIsThatOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/middleware.md", 5, "example_middleware_test.go")
 }
 
-// TestScalingIsThatOfTheExample: the same for docs/scaling.md.
-func TestScalingIsThatOfTheExample(t *testing.T) {
+// TestSeveralDatabasesIsThatOfTheExample: the same for docs/several-databases.md.
+func TestSeveralDatabasesIsThatOfTheExample(t *testing.T) {
 	t.Parallel()
-	requireCompiled(t, "docs/scaling.md", 1, "example_databases_test.go")
+	requireCompiled(t, "docs/several-databases.md", 1, "example_databases_test.go")
 }
 
 // TestPagesAreThoseOfTheExamples: the same for the pages of features.
@@ -204,11 +204,14 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")
 	requireCompiled(t, "docs/flow.md", 5, "flow/example_test.go")
 	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
-	requireCompiled(t, "docs/operating.md", 6, "example_new_test.go", "example_kind_test.go", "example_pause_test.go", "ops/example_bulk_test.go")
+	requireCompiled(t, "docs/retention.md", 1, "example_kind_test.go")
+	requireCompiled(t, "docs/manage-tasks.md", 4, "example_pause_test.go", "ops/example_bulk_test.go")
+	requireCompiled(t, "docs/idempotent-handlers.md", 2, "example_handler_test.go")
+	requireCompiled(t, "docs/many-customers.md", 1, "example_limits_test.go")
 	requireCompiled(t, "docs/dashboard.md", 2, "dash/example_test.go")
 	requireCompiled(t, "docs/observability.md", 7, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "signals/example_test.go")
-	requireCompiled(t, "docs/policies.md", 2, "ops/example_policy_test.go")
-	requireCompiled(t, "docs/poolers.md", 1, "example_new_test.go", "pgxqueue/example_test.go")
+	requireCompiled(t, "docs/policy-changes.md", 2, "ops/example_policy_test.go")
+	requireCompiled(t, "docs/connections.md", 3, "example_new_test.go", "pgxqueue/example_test.go")
 }
 
 // requireCompiled fails the test unless each block of Go of a document is part of a file.

@@ -16,7 +16,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-var estimatedTasks = flag.Int("tasks", 100_000, "number of tasks of TestEstimatesAreClose; docs/benchmarks.md has its numbers for 1,000,000")
+var estimatedTasks = flag.Int("tasks", 100_000, "number of tasks of TestEstimatesAreClose; docs/benchmarks/records.md has its numbers for 1,000,000")
 
 func init() { fewPages, fewTasks = sampledPages, firstParts }
 

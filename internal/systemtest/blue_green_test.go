@@ -11,15 +11,15 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSequencesOfBlueReachGreen runs the statement of docs/scaling.md on a database whose
+// TestSequencesOfBlueReachGreen runs the statement of docs/failover.md on a database whose
 // tasks are all done and deleted, and what it prints on another one, whose next ids are
 // then greater than all that the first has given out.
 func TestSequencesOfBlueReachGreen(t *testing.T) {
 	t.Parallel()
-	_, rest, found := strings.Cut(readFile(t, "docs/scaling.md"), "   ```sql\n")
+	_, rest, found := strings.Cut(readFile(t, "docs/failover.md"), "   ```sql\n")
 	statement, _, ends := strings.Cut(rest, "   ```\n")
 	if !found || !ends {
-		t.Fatal("docs/scaling.md has no statement")
+		t.Fatal("docs/failover.md has no statement")
 	}
 	kind := falldue.NewKind[int]("k", falldue.KindConfig{})
 	enqueue := func(q *falldue.Queue) int64 {
