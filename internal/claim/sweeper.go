@@ -117,20 +117,19 @@ func (s *Sweeper) round(ctx context.Context) (next time.Time, err error) {
 // isAtFirst reports whether a sweep has found nothing yet.
 func (s *search) isAtFirst() bool { return s.sweep.place == store.FirstPlace(s.queue) }
 
-// next returns when the next search is due, or a part of one.
+// next returns when the next search is due, or a part of one. A poller without room wakes the sweeper when it
+// has room again, if its search is due then.
 func (s *Sweeper) next() time.Time {
-	next := time.Now().Add(time.Hour)
+	now := time.Now()
+	next := now.Add(time.Hour)
 	for _, p := range s.pollers {
 		one := p.search
-		var at time.Time
-		switch {
-		case one.sweep != nil:
+		one.mu.Lock()
+		at := one.at
+		one.mu.Unlock()
+		if one.sweep != nil {
 			at = one.sweep.at
-		case one.wanted():
-			one.mu.Lock()
-			at = one.at
-			one.mu.Unlock()
-		default:
+		} else if !at.After(now) && !one.wanted() {
 			continue
 		}
 		if at.Before(next) {

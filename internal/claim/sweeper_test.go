@@ -2,10 +2,12 @@ package claim
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +172,41 @@ func TestRequestedSearchesTakeTheirShare(t *testing.T) {
 			t.Errorf("after a search of 10ms the next one is in %v, want %v (ascending ids: %t)", wait, want, ascendingIDs)
 		}
 	}
+}
+
+// TestASearchIsNotForgottenWhileThePollerIsFull: the poller has no room when the sweeper decides how long to
+// sleep, and has room again shortly before its search is due.
+func TestASearchIsNotForgottenWhileThePollerIsFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		finds := 0
+		p := newTestPoller(PollerConfig{Queue: "default", PollInterval: time.Second}, fakeFinder{find: func() ([]store.Head, error) {
+			finds++
+			return nil, nil
+		}})
+		p.search.at = time.Now().Add(200 * time.Millisecond)
+		p.full.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { p.Sweeper.Work(ctx) })
+		time.Sleep(100 * time.Millisecond)
+		p.full.Store(false)
+		p.search.wakeIfDue()
+		time.Sleep(150 * time.Millisecond)
+		if synctest.Wait(); finds != 1 {
+			t.Errorf("%d searches when the first one was due, want 1", finds)
+		}
+		p.full.Store(true) // and the other way round: the search falls due while there is no room
+		time.Sleep(2 * time.Second)
+		if synctest.Wait(); finds != 1 {
+			t.Errorf("%d searches while the poller had no room, want 1", finds)
+		}
+		p.full.Store(false)
+		p.search.wakeIfDue()
+		if synctest.Wait(); finds != 2 {
+			t.Errorf("%d searches when there was room again, want 2", finds)
+		}
+		cancel()
+		working.Wait()
+	})
 }
