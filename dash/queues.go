@@ -100,6 +100,7 @@ func pauseOf(list []ops.Pause, s falldue.Subject) *ops.Pause {
 
 // queuesView is what the page of queues shows.
 type queuesView struct {
+	ops.Pulse
 	Rows    []queueRow
 	Now     time.Time
 	Age     time.Duration
@@ -109,17 +110,11 @@ type queuesView struct {
 
 func queuesPage(in *request) (page, error) {
 	ctx := in.r.Context()
-	p, counts, all, minutes := in.h.reads.pulse.get(ctx), in.h.reads.counts.get(ctx), in.h.reads.queues.get(ctx), in.h.reads.minutes.get(ctx)
-	pulse := p.Value
-	for i, q := range pulse.Queues {
-		for _, other := range all.Value {
-			if other.Name == q.Name {
-				pulse.Queues = slices.Clone(pulse.Queues)
-				pulse.Queues[i].Blocked = other.Blocked
-			}
-		}
-	}
-	v := queuesView{Rows: queueRows(pulse, counts.Value), Now: pulse.At, Age: p.Age, Counted: counts.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err))}
+	var p reading[ops.Pulse]
+	var counts reading[[]ops.Count]
+	var minutes reading[[]ops.Span]
+	together(func() { p = in.h.reads.pulse.get(ctx) }, func() { counts = in.h.reads.counts.get(ctx) }, func() { minutes = in.h.reads.minutes.get(ctx) })
+	v := queuesView{Pulse: p.Value, Rows: queueRows(p.Value, counts.Value), Now: p.Value.At, Age: p.Age, Counted: counts.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err))}
 	for i := range v.Rows {
 		v.Rows[i].Spark = spark(minutes.Value, v.Rows[i].Name, in.h.now(p))
 	}

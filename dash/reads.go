@@ -22,7 +22,6 @@ type reads struct {
 	counts    *cached[[]ops.Count]
 	failures  *cached[ops.Failures]
 	schedules *cached[[]periodic.Info]
-	queues    *cached[[]ops.Queue]
 	history   *cached[[]ops.Override]
 	findings  *cached[[]ops.Finding]
 	profile   *cached[*ops.Profile]
@@ -38,11 +37,10 @@ func (r *reads) init(h *Handler) {
 	r.slots, r.changed = make(chan struct{}, readsAtOnce), &h.changed
 	o := h.ops
 	r.pulse = newCached(r, 2*time.Second, h.monitor.Read)
-	r.overdue = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Overdue, error) { return o.Overdue(ctx, 0) })
+	r.overdue = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Overdue, error) { return h.monitor.Overdue(ctx, 0) })
 	r.counts = newCached(r, 10*time.Second, o.EstimateCounts)
-	r.failures = newCached(r, 15*time.Second, o.Failures)
+	r.failures = newCached(r, 15*time.Second, h.monitor.Failures)
 	r.schedules = newCached(r, 5*time.Second, func(ctx context.Context) ([]periodic.Info, error) { return periodic.List(ctx, h.queue) })
-	r.queues = newCached(r, 5*time.Second, o.Queues)
 	r.history = newCached(r, 5*time.Second, o.OverrideHistory)
 	r.minutes = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Span, error) { return o.History(ctx, ops.HistoryFilter{ByQueue: true}) })
 	r.audit = newCached(r, 5*time.Second, func(ctx context.Context) ([]ops.Deed, error) { return o.Audit(ctx, shownDeeds) })

@@ -17,6 +17,8 @@ type cause struct {
 	// Text says what, and Since when it began, as far as that is known.
 	Text  string
 	Since time.Time
+	// Earlier: it may have begun before.
+	Earlier bool
 	// Advice is the recommended action, and Links lead to it.
 	Advice string
 	Links  []step
@@ -75,6 +77,9 @@ func judge(s state) verdict {
 		if len(s.Workers) == 0 {
 			v.Text = "No worker is running, and nothing waits for one."
 		}
+		if s.More {
+			v.Text += fmt.Sprintf(" So say the %s that have been read; there are others.", words.Count(int64(s.Lanes()), "lane"))
+		}
 	}
 	return v
 }
@@ -121,6 +126,7 @@ func (s state) failing() (list []cause) {
 			if c.Since.IsZero() || g.First.Before(c.Since) {
 				c.Since = g.First
 			}
+			c.Earlier = c.Earlier || g.Earlier
 		}
 		subject := "kind:" + kind
 		c.Links = []step{{"See the errors", link("failures", "kind", kind)}, {"Slow retries down", link("policy", "subject", subject, "form", "slow", "factor", "4")}, {"Hold retries", link("policy", "subject", subject, "form", "hold")}}
@@ -151,6 +157,7 @@ func (s state) backlog() (list []cause) {
 		if sum.Waiting += g.Waiting; g.First.Before(sum.First) {
 			sum.First = g.First
 		}
+		sum.Earlier = sum.Earlier || g.Earlier
 		waiting[g.Kind] = sum
 	}
 	for _, kind := range sorted(waiting) {
@@ -163,7 +170,7 @@ func (s state) backlog() (list []cause) {
 			number += " or more"
 		}
 		subject := "kind:" + kind
-		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
+		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Earlier: w.Earlier, Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
 			Links: []step{{"See the errors", link("failures", "kind", kind)}, {"See when they run", link("tasks", "kind", kind, "phase", "backing_off", "order", "oldest")}, {"Change the policy", link("policy", "subject", subject)}}})
 	}
 	return list
@@ -172,8 +179,8 @@ func (s state) backlog() (list []cause) {
 func (s state) overdue() (list []cause) {
 	for _, late := range s.Overdue {
 		tasks := words.Count(int64(late.Tasks), "task")
-		if late.Tasks >= 1000 {
-			tasks = "1,000 or more tasks"
+		if late.More {
+			tasks = words.Number(int64(late.Tasks)) + " or more tasks"
 		}
 		c := cause{Level: ops.Attention, Since: late.DueSince, weight: 3, Text: fmt.Sprintf("%s of kind %s in queue %s overdue", tasks, late.Kind, late.Queue)}
 		switch h := ops.Handlers(s.Workers, late.Queue, late.Kind); {
@@ -230,11 +237,12 @@ func (s state) deaths() (list []cause) {
 		if sum.Dead += g.Dead; g.First.Before(sum.First) {
 			sum.First = g.First
 		}
+		sum.Earlier = sum.Earlier || g.Earlier
 		dead[g.Kind] = sum
 	}
 	for _, kind := range kinds {
 		d := dead[kind]
-		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Text: fmt.Sprintf("Kind %s has %s", kind, words.Count(int64(d.Dead), "dead task")),
+		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Earlier: d.Earlier, Text: fmt.Sprintf("Kind %s has %s", kind, words.Count(int64(d.Dead), "dead task")),
 			Advice: s.mostOften(d.Error),
 			Links:  []step{{"See the errors", link("failures", "kind", kind)}, {"Retry them at a rate", link("bulk", "do", "retry", "kind", kind, "state", "dead")}}})
 	}

@@ -17,8 +17,8 @@ import (
 type Failures struct {
 	// Groups are the failures by kind and error, the greatest group first.
 	Groups []FailureGroup
-	// Tasks is the number of tasks in Groups, and More reports whether there are others that were
-	// not read.
+	// Tasks is the number of tasks in Groups, and More reports whether there are others that have not
+	// been read.
 	Tasks int
 	More  bool
 	// At is the time of the database's clock, or zero if nothing was read.
@@ -57,6 +57,9 @@ type FailureGroup struct {
 	// first failed. Last is when one failed last. A time includes the jitter that was drawn then, up
 	// to the present.
 	First, Last time.Time
+	// Earlier reports whether the failures may have begun before First, since tasks that have not been read may have
+	// failed before, or attempts of the tasks that were read are not recorded.
+	Earlier bool
 	// Newest is the id of the task that failed at Last, and Examples are up to 3 ids of the group,
 	// with Newest first.
 	Newest   int64
@@ -73,62 +76,69 @@ const (
 	failureLanes = 200
 	// datedGroups is how many groups have the time of a first failure.
 	datedGroups = 20
+	// oldestRead is the number of the oldest tasks that are read of a lane whose tasks are not all read.
+	oldestRead = 10
 	// mostExamples is how many ids a group names.
 	mostExamples = 3
 )
 
 // Failures groups the tasks that have failed, and are dead or wait for a retry, by their last
-// errors. It reads the newest of each lane: 10,000 tasks of 200 lanes at most, with a statement for
-// each lane. Tasks that run are left out.
-func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
-	type lane struct {
-		queue string
-		store.Head
+// errors. It jumps from lane to lane, and reads the newest tasks and the oldest of 200 lanes of all kinds: 10,000
+// tasks at most, with one or two statements for each lane. Tasks that run are left out. [Monitor.Failures] costs
+// less if there are very many lanes.
+func (o *Ops) Failures(ctx context.Context) (Failures, error) {
+	s := o.newSurvey()
+	if err := s.all(ctx, snapshot{}); err != nil {
+		return Failures{}, err
 	}
-	var lanes []lane
-	queues, err := o.store.Queues(ctx)
-	if err != nil {
-		return f, err
-	}
-	for _, queue := range queues {
-		heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
-		if err != nil {
-			return f, err
-		}
-		dead, err := o.store.FinishedLanes(ctx, queue, string(falldue.StateDead))
-		if err != nil {
-			return f, err
-		}
-		for _, h := range append(heads, dead...) {
-			if h.Corrupt == nil && h.Attempts > 0 {
-				lanes = append(lanes, lane{queue, h})
-			}
-		}
-	}
-	f.More = len(lanes) > failureLanes
-	lanes = lanes[:min(len(lanes), failureLanes)]
+	lanes, more := s.failed(failureLanes)
+	return o.failures(ctx, lanes, more, unbounded.within)
+}
+
+// failures is Failures of some lanes, within about a time.
+func (o *Ops) failures(ctx context.Context, lanes []failedLane, more bool, within time.Duration) (f Failures, err error) {
+	begin, left := time.Now(), more
+	f.More = more
 	groups := map[failureKey]*FailureGroup{}
 	for i, l := range lanes {
+		if time.Since(begin) > within {
+			f.More, left = true, true
+			break
+		}
 		most := (mostFailures - f.Tasks) / (len(lanes) - i)
 		tasks, err := o.store.NewestInLane(ctx, l.queue, l.Lane, most)
 		if err != nil {
 			return f, err
 		}
-		f.More = f.More || len(tasks) == most
-		for _, t := range tasks {
+		var oldest []store.Watched
+		if len(tasks) == most {
+			if oldest, err = o.store.WatchLane(ctx, l.queue, l.Lane, maxDelay, oldestRead); err != nil {
+				return f, err
+			}
+			f.More = true
+		}
+		began := map[failureKey]bool{} // failures whose first ones are read
+		for _, t := range oldest {
+			began[keyOfFailure(t)] = true
+		}
+		seen := map[int64]bool{}
+		for _, t := range append(tasks, oldest...) {
 			f.At = store.Time(t.Now)
-			if t.LastError == "" || t.ClaimedBy != "" && t.Updated > t.Now {
+			if seen[t.ID] || t.LastError == "" || t.ClaimedBy != "" && t.Updated > t.Now {
 				continue
 			}
+			seen[t.ID] = true
 			f.Tasks++
-			key := failureKey{t.Queue, t.Kind, cause.Of(t.LastError)}
+			key := keyOfFailure(t)
 			if groups[key] == nil {
 				groups[key] = &FailureGroup{Queue: t.Queue, Kind: t.Kind, Error: key.text}
 			}
 			groups[key].add(t)
+			groups[key].Earlier = groups[key].Earlier || len(tasks) == most && !began[key]
 		}
 	}
 	for _, g := range groups {
+		g.Earlier = g.Earlier || left
 		f.Groups = append(f.Groups, *g)
 	}
 	slices.SortFunc(f.Groups, func(a, b FailureGroup) int {
@@ -140,6 +150,7 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 		if err != nil {
 			return f, err
 		}
+		g.Earlier = g.Earlier || len(attempts) == 0 && g.attempts > 1
 		for _, a := range attempts {
 			if at := store.Time(a.Finished); at.Before(g.First) && cause.Of(a.Error) == g.Error {
 				g.First = at
@@ -150,6 +161,10 @@ func (o *Ops) Failures(ctx context.Context) (f Failures, err error) {
 }
 
 type failureKey struct{ queue, kind, text string }
+
+func keyOfFailure(t store.Watched) failureKey {
+	return failureKey{t.Queue, t.Kind, cause.Of(t.LastError)}
+}
 
 func (g *FailureGroup) add(t store.Watched) {
 	if t.State == string(falldue.StateDead) {

@@ -20,8 +20,9 @@ type Overdue struct {
 	// HaltedBy is the id of a dead task that halts the sequence of these tasks or of some of them
 	// ([falldue.OrderLimit.HaltOnDeath]), or 0. They wait until that task is retried or deleted.
 	HaltedBy int64
-	// Tasks is the number of these tasks, counted up to 1,000.
+	// Tasks is the number of these tasks, counted up to 1,000. More reports whether there may be others.
 	Tasks int
+	More  bool
 	// DueSince is when the first of them fell due, by the database's clock.
 	DueSince time.Time
 }
@@ -41,8 +42,8 @@ func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 // error, tasks of some queues may be missing. Workers look for overdue tasks once a minute, too, and
 // log tasks of kinds that they do not handle if the first of them has not been taken since.
 func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
-	if olderThan < 0 || olderThan > maxDelay {
-		return nil, invalid("olderThan %v: must be 0 to %s", olderThan, longestDelay)
+	if err := checkOlderThan(olderThan); err != nil {
+		return nil, err
 	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
@@ -54,11 +55,24 @@ func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, 
 	}
 	finder := overdue.Finder{Tables: overdue.In(o.store), OlderThan: olderThan, Delays: delays}
 	lanes, err := finder.Find(ctx)
-	err = errors.Join(err, finder.SetDelays(ctx, lanes, now.limitsOf))
+	list, failed := now.countOverdue(ctx, finder, lanes)
+	return list, errors.Join(err, failed)
+}
+
+func checkOlderThan(d time.Duration) error {
+	if d < 0 || d > maxDelay {
+		return invalid("olderThan %v: must be 0 to %s", d, longestDelay)
+	}
+	return nil
+}
+
+// countOverdue counts the overdue tasks of lanes.
+func (s snapshot) countOverdue(ctx context.Context, finder overdue.Finder, lanes []overdue.Lane) ([]Overdue, error) {
+	err := finder.SetDelays(ctx, lanes, s.limitsOf)
 	groups, failed := finder.Count(ctx, lanes)
 	list := make([]Overdue, len(groups))
 	for i, g := range groups {
-		list[i] = Overdue{g.Queue, g.Kind, g.Limit, g.HaltedBy, g.Tasks, g.DueSince}
+		list[i] = Overdue{g.Queue, g.Kind, g.Limit, g.HaltedBy, g.Tasks, g.Tasks >= overdue.Most, g.DueSince}
 	}
 	return list, errors.Join(err, failed)
 }

@@ -3,8 +3,9 @@ package ops
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
+
+	"github.com/falldue/falldue/internal/overdue"
 )
 
 // Rate is how fast a worker works.
@@ -64,8 +65,11 @@ type Pulse struct {
 	Rate  Rate
 	// Lost are the workers that ended without a word within the last hour.
 	Lost []Worker
-	// Queues are the queues that have tasks.
-	Queues []Queue
+	// Queues are the queues that have tasks. More reports whether there are lanes that the [Monitor] has not read
+	// yet. LanesAge is how long ago it read those that it read first.
+	Queues   []Queue
+	More     bool
+	LanesAge time.Duration
 	// Pauses and Overrides are those that are in effect, as [Ops.Pauses] and [Ops.Overrides] list
 	// them.
 	Pauses    []Pause
@@ -90,7 +94,7 @@ func (p Pulse) Concurrency() (n int) {
 	return n
 }
 
-// Lanes returns how many lanes have tasks that wait or run, in all queues.
+// Lanes returns how many lanes have tasks that wait or run, in all queues, as far as they are known.
 func (p Pulse) Lanes() (n int) {
 	for _, q := range p.Queues {
 		n += q.Lanes
@@ -109,27 +113,79 @@ func (p Pulse) First() (first Queue, ok bool) {
 	return first, ok
 }
 
-// Monitor reads the state of queues and workers time after time. It is safe for concurrent use.
+// Monitor reads the state of queues and workers time after time. It is safe for concurrent use. Of each part
+// of the lanes it knows the state when it last read that part: 5,000 lanes a time.
 type Monitor struct {
-	o *Ops
+	o    *Ops
+	most bound         // of a look
+	turn chan struct{} // for what follows
 
-	mu    sync.Mutex
-	rates Rates
+	rates  Rates
+	survey *survey
+	now    snapshot // of the last look
+	looked time.Time
 }
 
-// NewMonitor returns a monitor, which knows no rates yet.
-func (o *Ops) NewMonitor() *Monitor { return &Monitor{o: o} }
+const (
+	// lookAge is the age of the last look of a monitor from which the lanes are read again.
+	lookAge = 10 * time.Second
+	// delayedLanes is the number of lanes whose overdue tasks a monitor counts.
+	delayedLanes = 200
+	// failuresTime is about how long a monitor reads failed tasks.
+	failuresTime = 400 * time.Millisecond
+)
 
-// Read returns the state now. It costs the same however many tasks wait. Rates are known once
-// it has seen two announcements of a worker, which are 15 seconds apart.
+// NewMonitor returns a monitor, which knows no rates and no lanes yet.
+func (o *Ops) NewMonitor() *Monitor {
+	return &Monitor{o: o, most: shortLook, turn: make(chan struct{}, 1), survey: o.newSurvey()}
+}
+
+// begin waits for the turn of the caller.
+func (m *Monitor) begin(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *Monitor) end() { <-m.turn }
+
+// look reads the next lanes.
+func (m *Monitor) look(ctx context.Context) (err error) {
+	m.looked = time.Now()
+	if m.now, err = m.o.snapshot(ctx); err != nil {
+		return err
+	}
+	return m.survey.look(ctx, m.now, m.most)
+}
+
+// lookIfOld reads the next lanes, unless they are many and some were read a moment ago.
+func (m *Monitor) lookIfOld(ctx context.Context) error {
+	if many := m.survey.next != 0 || len(m.survey.parts) > 1; many && time.Since(m.looked) < lookAge {
+		return nil
+	}
+	return m.look(ctx)
+}
+
+// Read returns the state now. It costs the same however many tasks wait, and however many lanes there are: if they
+// are more than 5,000, each Read reads the next ones. Rates are known once it has seen two announcements of a
+// worker, which are 15 seconds apart.
 func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
-	now, err := m.o.snapshot(ctx)
-	if err := cmp.Or(err, now.unread); err != nil {
+	if err := m.begin(ctx); err != nil {
 		return Pulse{}, err
 	}
-	m.mu.Lock()
+	defer m.end()
+	if err := m.look(ctx); err != nil {
+		return Pulse{}, cmp.Or(m.now.unread, err)
+	}
+	now := m.now
+	if now.unread != nil {
+		return Pulse{}, now.unread
+	}
 	p := Pulse{Rates: m.rates.Add(now.workers), Pauses: now.pauses, Overrides: now.overrides, Policies: now.Policies}
-	m.mu.Unlock()
+	p.Queues, p.More, p.LanesAge = m.survey.list(), !m.survey.whole, m.survey.age()
 	for _, w := range now.workers {
 		if w.Live() {
 			p.Workers, p.Rate = append(p.Workers, w), p.Rate.plus(p.Rates[w.ID])
@@ -137,13 +193,54 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 			p.Lost = append(p.Lost, w)
 		}
 	}
-	names, err := m.o.store.Queues(ctx)
-	if err != nil {
-		return Pulse{}, err
-	}
-	if p.Queues, err = m.o.waitingIn(ctx, names, now); err != nil {
-		return Pulse{}, err
-	}
+	var err error
 	p.At, err = m.o.Now(ctx)
 	return p, err
+}
+
+// Overdue is like [Ops.Overdue] for the lanes that the monitor knows. Of more than 200 lanes with overdue tasks it
+// counts the tasks in the lanes that were due first, and sets [Overdue].More.
+func (m *Monitor) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
+	if err := checkOlderThan(olderThan); err != nil {
+		return nil, err
+	}
+	finder := overdue.Finder{Tables: overdue.In(m.o.store), OlderThan: cmp.Or(olderThan, overdue.After)}
+	lanes, cut, now, err := m.dueLanes(ctx, finder.OlderThan)
+	if err != nil {
+		return nil, err
+	}
+	list, err := now.countOverdue(ctx, finder, lanes)
+	for i, o := range list {
+		list[i].More = o.More || cut[QueueKind{Queue: o.Queue, Kind: o.Kind}]
+	}
+	return list, err
+}
+
+func (m *Monitor) dueLanes(ctx context.Context, olderThan time.Duration) (lanes []overdue.Lane, cut map[QueueKind]bool, now snapshot, err error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, nil, now, err
+	}
+	defer m.end()
+	err = m.lookIfOld(ctx)
+	lanes, cut = m.survey.overdue(olderThan, delayedLanes)
+	return lanes, cut, m.now, err
+}
+
+// Failures is like [Ops.Failures] for the lanes that the monitor knows, and takes little more than a second.
+func (m *Monitor) Failures(ctx context.Context) (Failures, error) {
+	lanes, more, err := m.failedLanes(ctx)
+	if err != nil {
+		return Failures{}, err
+	}
+	return m.o.failures(ctx, lanes, more, failuresTime)
+}
+
+func (m *Monitor) failedLanes(ctx context.Context) (lanes []failedLane, more bool, err error) {
+	if err := m.begin(ctx); err != nil {
+		return nil, false, err
+	}
+	defer m.end()
+	err = m.lookIfOld(ctx)
+	lanes, more = m.survey.failed(failureLanes)
+	return lanes, more, err
 }

@@ -46,40 +46,13 @@ func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 
 // waiting is [Ops.Queues] without the kinds that are blocked.
 func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
-	names, err := o.store.Queues(ctx)
-	if err != nil || len(names) == 0 {
-		return nil, err
-	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return o.waitingIn(ctx, names, now)
-}
-
-// waitingIn is waiting for queues by their names, with policies that have been read.
-func (o *Ops) waitingIn(ctx context.Context, names []string, now snapshot) ([]Queue, error) {
-	list := make([]Queue, 0, len(names))
-	for _, name := range names {
-		heads, err := o.store.NewLaneFinder().FindAll(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := now.readOwn(ctx, o.store, policyKeys(heads)); err != nil {
-			return nil, err
-		}
-		q := Queue{Name: name, Kinds: kindsOf(heads), Lanes: len(heads)}
-		for _, h := range heads {
-			q.Now = store.Time(h.Now)
-			if due, ok := now.dueIn(name, h.Lane, store.Time(h.Anchor), q.Now); ok && h.Corrupt == nil {
-				if q.FirstDue.IsZero() || due.Before(q.FirstDue) {
-					q.FirstDue = due
-				}
-			}
-		}
-		list = append(list, q)
-	}
-	return list, nil
+	s := o.newSurvey()
+	err = s.all(ctx, now)
+	return s.list(), err
 }
 
 // kindsOf returns the kinds of lanes, sorted.

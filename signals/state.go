@@ -74,11 +74,15 @@ func compute(ctx context.Context, q *falldue.Queue, former []seen) (st state, er
 	if err != nil {
 		return st, err
 	}
-	due, err := o.Overdue(ctx, sampledDue)
+	monitor := o.NewMonitor()
+	pulse, err := monitor.Read(ctx)
+	for err == nil && pulse.More {
+		pulse, err = monitor.Read(ctx)
+	}
 	if err != nil {
 		return st, err
 	}
-	pulse, err := o.NewMonitor().Read(ctx)
+	due, err := monitor.Overdue(ctx, sampledDue)
 	if err != nil {
 		return st, err
 	}

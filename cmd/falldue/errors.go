@@ -60,7 +60,7 @@ func errorsCommand() *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 20, "greatest number of errors")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
-	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, error, waiting, dead, first, last, examples")
+	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, error, waiting, dead, first, earlier, last, examples")
 	return cmd
 }
 
@@ -72,9 +72,10 @@ func failureObject(g ops.FailureGroup) any {
 		Waiting  int       `json:"waiting"`
 		Dead     int       `json:"dead"`
 		First    time.Time `json:"first"`
+		Earlier  bool      `json:"earlier,omitempty"`
 		Last     time.Time `json:"last"`
 		Examples []int64   `json:"examples"`
-	}{g.Queue, g.Kind, g.Error, g.Waiting, g.Dead, g.First, g.Last, g.Examples}
+	}{g.Queue, g.Kind, g.Error, g.Waiting, g.Dead, g.First, g.Earlier, g.Last, g.Examples}
 }
 
 func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
@@ -102,6 +103,6 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 	}, rows); err != nil || !f.More {
 		return err
 	}
-	_, err := fmt.Fprintf(s, "\nthere are more: the newest %s were read\n", counted(f.Tasks, "task"))
+	_, err := fmt.Fprintf(s, "\nthere are more: %s were read, the newest and the oldest of each lane\n", counted(f.Tasks, "task"))
 	return err
 }

@@ -81,7 +81,7 @@ func printOverdue(cmd *cobra.Command, list []ops.Overdue, asJSON bool) error {
 	var rows [][]string
 	for _, o := range list {
 		tasks := grouped(int64(o.Tasks))
-		if o.Tasks >= overdue.Most {
+		if o.More {
 			tasks += " or more"
 		}
 		waits := cmp.Or(o.Limit, "a worker")

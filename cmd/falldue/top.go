@@ -81,7 +81,7 @@ func (t *top) read(ctx context.Context) (p pulse, err error) {
 	p.kinds = slices.DeleteFunc(ops.RunsByKind(p.Workers), func(k ops.KindRuns) bool { return k.Failed == 0 })
 	if slices.ContainsFunc(p.kinds, ops.KindRuns.Failing) {
 		if time.Since(t.readAt) > errorsEvery {
-			if t.errors, err = t.ops.Failures(ctx); err != nil {
+			if t.errors, err = t.Failures(ctx); err != nil {
 				return p, err
 			}
 			t.readAt = time.Now()
@@ -124,11 +124,19 @@ func (t *top) onLines(cmd *cobra.Command, every time.Duration, most int, asJSON 
 	}
 }
 
+// lanesText is the number of lanes.
+func lanesText(p pulse) string {
+	if p.More {
+		return "more than " + counted(p.Lanes(), "lane")
+	}
+	return counted(p.Lanes(), "lane")
+}
+
 // pulseLine returns the state in one line.
 func pulseLine(p pulse) string {
 	done, failed := rateTexts(p.Rate)
 	line := fmt.Sprintf("%s UTC  %s, %d of %d handlers busy  %s done/s  %s failed/s  %s", p.At.Format(time.TimeOnly),
-		counted(len(p.Workers), "worker"), p.Running(), p.Concurrency(), done, failed, counted(p.Lanes(), "lane"))
+		counted(len(p.Workers), "worker"), p.Running(), p.Concurrency(), done, failed, lanesText(p))
 	if first, ok := p.First(); ok {
 		line += fmt.Sprintf("  first task %s, in %s", dueText(first.FirstDue, first.Now), first.Name)
 	}

@@ -42,8 +42,8 @@ type Lane struct {
 	Delay
 }
 
-// due returns when the first task of the lane fell due.
-func (l Lane) due() time.Time { return store.Time(l.Anchor).Add(l.Wait) }
+// Due returns when the first task of the lane fell due.
+func (l Lane) Due() time.Time { return store.Time(l.Anchor).Add(l.Wait) }
 
 // Tables is what a Finder reads.
 type Tables interface {
@@ -102,10 +102,10 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 	})
 	for _, l := range lanes {
 		if n := len(list); n == 0 || list[n-1].Queue != l.Queue || list[n-1].Kind != l.Kind || list[n-1].Limit != l.Limit {
-			list = append(list, Group{Queue: l.Queue, Kind: l.Kind, Delay: Delay{Limit: l.Limit}, DueSince: l.due()})
+			list = append(list, Group{Queue: l.Queue, Kind: l.Kind, Delay: Delay{Limit: l.Limit}, DueSince: l.Due()})
 		}
 		last := &list[len(list)-1]
-		if due := l.due(); due.Before(last.DueSince) {
+		if due := l.Due(); due.Before(last.DueSince) {
 			last.DueSince = due
 		}
 		last.HaltedBy = cmp.Or(last.HaltedBy, l.HaltedBy)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -19,34 +18,45 @@ func (s *Store) FinishedLanes(ctx context.Context, queue, state string) ([]Head,
 // FinishedLanesOf finds the lanes of the tasks of queues that are in a final state, or blocked.
 // Its cost grows with the number of lanes, not of tasks.
 func (s *Store) FinishedLanesOf(ctx context.Context, queues []string, state string) (all []Found, err error) {
-	places := make([]Place, len(queues))
-	for i, queue := range queues {
-		places[i] = statements.FirstFinishedPlace(queue, state)
-	}
-	if s.server.Caps.LooseScan {
-		return s.finishedBySteps(ctx, places, state)
-	}
-	slices.SortFunc(places, func(a, b Place) int { return strings.Compare(a.Queue, b.Queue) })
-	for len(places) > 0 {
-		part := places[:min(len(places), MaxBatch)]
-		found, err := s.lanesBehind(ctx, s.batch("finished lanes", len(part), statements.FinishedLanes), part, statements.Values{"page": pageLanes, "state": state})
-		if err != nil {
-			return all, err
-		}
+	for places := FinishedPlaces(queues, state); len(places) > 0 && err == nil; {
+		var found []Found
+		found, places, err = s.FindFinished(ctx, places, state, pageLanes)
 		all = append(all, found...)
-		places = slices.Concat(restOf(part, found, pageLanes), places[len(part):])
 	}
-	return all, nil
+	return all, err
 }
 
-// finishedBySteps is FinishedLanesOf with a statement for each lane.
-func (s *Store) finishedBySteps(ctx context.Context, places []Place, state string) (all []Found, err error) {
-	if len(places) > 1 {
+// FinishedPlaces are the places before the lanes of queues in a final state.
+func FinishedPlaces(queues []string, state string) []Place {
+	places := make([]Place, len(queues))
+	for i, queue := range slices.Sorted(slices.Values(queues)) {
+		places[i] = statements.FirstFinishedPlace(queue, state)
+	}
+	return places
+}
+
+// FindFinished finds up to most lanes behind places, of tasks in a final state. It returns the places for the next
+// call, or none after all lanes.
+func (s *Store) FindFinished(ctx context.Context, places []Place, state string, most int) (found []Found, rest []Place, err error) {
+	if s.server.Caps.LooseScan {
+		return s.finishedBySteps(ctx, places, state, most)
+	}
+	part := places[:min(len(places), MaxBatch)]
+	found, err = s.lanesBehind(ctx, s.batch("finished lanes", len(part), statements.FinishedLanes), part, statements.Values{"page": most, "state": state})
+	if err != nil {
+		return nil, places, err
+	}
+	return found, slices.Concat(restOf(part, found, most), places[len(part):]), nil
+}
+
+// finishedBySteps is FindFinished with a statement for each lane.
+func (s *Store) finishedBySteps(ctx context.Context, places []Place, state string, most int) (found []Found, rest []Place, err error) {
+	if len(places) > 1 && places[0].Lane == statements.FirstFinished(state) {
 		var some []Place
 		for part := range slices.Chunk(places, MaxBatch) {
 			occupied, err := s.occupied(ctx, part, state)
 			if err != nil {
-				return nil, err
+				return nil, places, err
 			}
 			some = append(some, occupied...)
 		}
@@ -55,14 +65,19 @@ func (s *Store) finishedBySteps(ctx context.Context, places []Place, state strin
 	stmt := s.fixed("next finished lane", func(server dialect.Server, tables dialect.Tables) statements.Stmt {
 		return statements.FinishedLanes(server, tables, 1)
 	})
-	for _, place := range places {
+	for i, place := range places {
 		for {
+			if rest = slices.Clone(places[i:]); len(found) >= most {
+				rest[0] = place
+				return found, rest, nil
+			}
 			values := statements.Values{"queue": place.Queue, "state": state}
 			statements.SetLane(values, place.Lane)
 			next, err := s.heads(ctx, stmt, values, nil)
-			all = append(all, inQueue(place.Queue, next)...)
+			found = append(found, inQueue(place.Queue, next)...)
 			if err != nil {
-				return all, err
+				rest[0] = place
+				return found, rest, err
 			}
 			if len(next) == 0 || next[0].Corrupt != nil {
 				break
@@ -70,7 +85,7 @@ func (s *Store) finishedBySteps(ctx context.Context, places []Place, state strin
 			place.Lane = next[0].Lane
 		}
 	}
-	return all, nil
+	return found, nil, nil
 }
 
 // CleanParams say which tasks to delete: up to Limit tasks of a lane that finished longer
