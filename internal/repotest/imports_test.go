@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -110,8 +111,8 @@ func TestImportsGoOneWay(t *testing.T) {
 	t.Parallel()
 	places := layers(t)
 	programs := slices.Max(slices.Collect(maps.Values(places)))
-	for path, p := range listPackages(t) {
-		name, ours := inside(path)
+	for importPath, p := range listPackages(t) {
+		name, ours := inside(importPath)
 		if !ours {
 			continue
 		}
@@ -129,6 +130,69 @@ func TestImportsGoOneWay(t *testing.T) {
 				t.Errorf("%s imports %s, which is for programs and tests", name, other)
 			case placed && otherPlaced && otherAt >= at:
 				t.Errorf("%s imports %s, against the direction of doc.go", name, other)
+			}
+		}
+	}
+}
+
+// mostUsesBack is how many uses may run back in the engine. Code has none, see [TestImportsGoOneWay].
+const mostUsesBack = 12
+
+// TestUsesThatRunBack counts the uses of a package by the engine's packages to its left in the line of
+// doc.go, in tests, too.
+func TestUsesThatRunBack(t *testing.T) {
+	t.Parallel()
+	places := layers(t)
+	var back []string
+	for _, file := range sourceFiles(t) {
+		name := path.Dir(file)
+		at, placed := place(places, name)
+		if !placed || !strings.HasPrefix(name, "internal/") {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right := map[string]bool{} // the names of packages to the right
+		for _, spec := range tree.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, ours := inside(imported)
+			if otherAt, placed := place(places, other); ours && placed && other != name && otherAt >= at {
+				right[path.Base(imported)] = true
+				if spec.Name != nil {
+					right[spec.Name.Name] = true
+				}
+			}
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if use, ok := n.(*ast.SelectorExpr); ok {
+				if of, ok := use.X.(*ast.Ident); ok && right[of.Name] {
+					back = append(back, set.Position(use.Pos()).String()+": "+of.Name+"."+use.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+	t.Logf("%d uses run back", len(back))
+	if len(back) > mostUsesBack {
+		t.Errorf("%d uses run back, more than %d:\n\t%s", len(back), mostUsesBack, strings.Join(back, "\n\t"))
+	}
+}
+
+// TestTheEngineTakesNarrowInterfaces: only the package that makes a worker of its parts knows the type
+// of the store.
+func TestTheEngineTakesNarrowInterfaces(t *testing.T) {
+	t.Parallel()
+	for _, file := range sourceFiles(t) {
+		switch path.Dir(file) {
+		case "internal/control", "internal/run", "internal/claim", "internal/upkeep":
+			if !strings.HasSuffix(file, "_test.go") && strings.Contains(readFile(t, file), "*store.Store") {
+				t.Errorf("%s names *store.Store; declare an interface with the methods that it needs", file)
 			}
 		}
 	}
@@ -170,8 +234,8 @@ func TestPackagesLinkOnlyListedModules(t *testing.T) {
 	t.Parallel()
 	places := layers(t)
 	programs := slices.Max(slices.Collect(maps.Values(places)))
-	for path, p := range listPackages(t) {
-		name, ours := inside(path)
+	for importPath, p := range listPackages(t) {
+		name, ours := inside(importPath)
 		if at, _ := place(places, name); !ours || at == programs || strings.HasPrefix(name, "internal/") {
 			continue
 		}
