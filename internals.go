@@ -180,8 +180,8 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	return s.q.insert(ctx, tx, p)
 }
 
-// judgeMembers opens what may run after members that have ended. What it fails to do is done by
-// a worker, at its next look at all of them.
+// judgeMembers opens what may run after members that have ended. A worker does what it fails to do,
+// at the worker's next check of all dependencies.
 func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
 	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }

@@ -61,9 +61,8 @@ const (
 )
 
 // Watch calls f with what happens to tasks, until ctx ends or f returns an error, which it
-// returns. It looks every so often, and sees what is there then: a task that was enqueued and
-// deleted between two looks is missing, and of what happened twice to a task the last is
-// seen. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500
+// returns. It polls after each interval: a task that was enqueued and deleted between two polls is
+// missing, and of several changes of a task it sees the last. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500
 // lanes with 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees
 // new tasks only where ids ascend, which is not so on TiDB.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
@@ -79,7 +78,7 @@ func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) erro
 			return nil
 		case <-tick.C:
 		}
-		events, err := w.look(ctx)
+		events, err := w.poll(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -95,7 +94,7 @@ func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) erro
 type watch struct {
 	o      *Ops
 	lastID int64
-	last   time.Time // of the last look
+	last   time.Time // of the last poll
 	known  map[int64]*watched
 }
 
@@ -112,12 +111,12 @@ func (w *watch) begin(ctx context.Context) (err error) {
 		return err
 	}
 	w.lastID = news.Task
-	_, err = w.look(ctx)
+	_, err = w.poll(ctx)
 	return err
 }
 
-// look reads what may have changed, and returns what has, in the order of ids.
-func (w *watch) look(ctx context.Context) (events []Event, err error) {
+// poll reads what may have changed, and returns the changes, in the order of ids.
+func (w *watch) poll(ctx context.Context) (events []Event, err error) {
 	start, first := time.Now(), w.last.IsZero()
 	found := map[int64]store.Watched{}
 	note := func(list []store.Watched) {

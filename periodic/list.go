@@ -40,8 +40,8 @@ type Info struct {
 	Err error
 }
 
-// lateAfter is how long after its tick a schedule is late. Processes that run it look every
-// lookEvery at least.
+// lateAfter is how long after its tick a schedule is late. Processes that run it read it every
+// readEvery at least.
 const lateAfter = time.Minute
 
 // Late reports whether the schedule is not paused and its next tick was due more than a minute

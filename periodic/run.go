@@ -14,7 +14,7 @@ import (
 const (
 	// maxAlone is how many steps are taken alone at a time. Each needs a connection.
 	maxAlone = 8
-	// leastPause is the shortest time between two looks.
+	// leastPause is the shortest time between two reads of schedules.
 	leastPause = 10 * time.Millisecond
 )
 
@@ -23,7 +23,7 @@ const (
 // other.
 type run struct {
 	*Scheduler
-	looked  time.Time            // when all schedules were last read
+	readAt  time.Time            // when all schedules were last read
 	due     map[string]time.Time // when the steps of schedules are due, by this process's clock
 	passed  map[string]int64     // ticks that were not taken with others
 	busy    map[string]bool      // schedules whose steps are being taken alone
@@ -60,14 +60,14 @@ func (r *run) loop(ctx context.Context) {
 			return
 		case <-timer.C:
 			if err := r.start(ctx); err != nil && ctx.Err() == nil {
-				r.log.Warn("falldue: cannot look for periodic tasks", retry.FailedIn("schedules", err))
-				r.looked = time.Now().Add(time.Second - lookEvery)
+				r.log.Warn("falldue: cannot read schedules", retry.FailedIn("schedules", err))
+				r.readAt = time.Now().Add(time.Second - readEvery)
 				clear(r.due)
 			}
 		case e := <-r.ended:
 			r.note(ctx, e)
 		}
-		next := r.looked.Add(lookEvery)
+		next := r.readAt.Add(readEvery)
 		for name, at := range r.due {
 			if at.Before(next) && !r.busy[name] {
 				next = at
@@ -82,7 +82,7 @@ func (r *run) loop(ctx context.Context) {
 func (r *run) start(ctx context.Context) error {
 	now := time.Now()
 	var names []string // all
-	if now.Sub(r.looked) < lookEvery {
+	if now.Sub(r.readAt) < readEvery {
 		for name, at := range r.due {
 			if !at.After(now) && !r.busy[name] {
 				names = append(names, name)
@@ -95,13 +95,13 @@ func (r *run) start(ctx context.Context) error {
 			names = nil
 		}
 	}
-	steps, says, err := r.look(ctx, names)
+	steps, says, err := r.nextSteps(ctx, names)
 	if err != nil {
 		return err
 	}
 	r.saySoon(ctx, says)
 	if names == nil {
-		r.looked = now
+		r.readAt = now
 		names = slices.Collect(maps.Keys(r.defined))
 	}
 	for _, name := range names {

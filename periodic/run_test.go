@@ -60,7 +60,7 @@ func TestOnlyDueSchedulesAreRead(t *testing.T) {
 	if wait := time.Until(r.due["s.0"]); wait < 59*time.Minute || len(r.busy) != 0 {
 		t.Errorf("s.0 is due in %v, and %d schedules are busy", wait, len(r.busy))
 	}
-	r.looked = r.looked.Add(-lookEvery)
+	r.readAt = r.readAt.Add(-readEvery)
 	start(t.Context())
 	if len(r.busy) != len(list)-1 {
 		t.Errorf("after a look at all schedules %d are busy", len(r.busy))

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// lookEvery is the longest time between two looks at the table of schedules, in which a
+	// readEvery is the longest time between two reads of the table of schedules, in which a
 	// schedule that was resumed or changed meanwhile is noticed.
-	lookEvery = 5 * time.Second
+	readEvery = 5 * time.Second
 	// patience bounds what the database may take for one schedule.
 	patience = 5 * time.Second
 	// leastRest and maxRest are the shortest and the longest time that a schedule is left
@@ -129,7 +129,7 @@ func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	if err := s.define(ctx); err != nil {
 		return 0, err
 	}
-	steps, says, err := s.look(ctx, nil)
+	steps, says, err := s.nextSteps(ctx, nil)
 	if err == nil {
 		err = s.say(ctx, says)
 	}

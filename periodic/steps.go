@@ -34,9 +34,9 @@ func (s step) wait() time.Duration {
 	return store.Duration(s.Next - s.Now)
 }
 
-// look reads schedules, and returns the next steps of those that this process defines: of all,
+// nextSteps reads schedules, and returns the next steps of those that this process defines: of all,
 // or of those with the given names. It also returns what this process has to say to others.
-func (s *Scheduler) look(ctx context.Context, names []string) (steps []step, says talk, err error) {
+func (s *Scheduler) nextSteps(ctx context.Context, names []string) (steps []step, says talk, err error) {
 	list, err := s.read(ctx, names)
 	if err != nil {
 		return nil, says, err
@@ -204,7 +204,7 @@ func (s *Scheduler) tickOne(ctx context.Context, one store.Schedule) (time.Durat
 		if err == nil {
 			err = s.notTaken(one)
 		}
-		return 0, err // look again
+		return 0, err // read it again
 	}
 	return s.ticked(tick), err
 }

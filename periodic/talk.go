@@ -14,8 +14,8 @@ import (
 const (
 	// askEvery is the time in microseconds between two questions of a process about one schedule.
 	askEvery = int64(30e6)
-	// answerWithin is the time in microseconds that an answer may take. Processes look for
-	// questions every lookEvery.
+	// answerWithin is the time in microseconds that an answer may take. Processes read
+	// questions every readEvery.
 	answerWithin = int64(15e6)
 )
 

@@ -216,7 +216,7 @@ var flowCases = []conformanceCase{
 		q, runs := f.queue(t, falldue.Config{}), newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		ids := enqueueFlow(t, q, flow.Batch(step(0)).Then(step(1)))
-		// What the settle has committed, without the look after it.
+		// What the settle has committed, without the check of dependencies after it.
 		f.db.MustExecContext(t.Context(), "update falldue_edges set outcome = 'done'")
 		f.db.MustExecContext(t.Context(), "delete from falldue_tasks where state = 'open'")
 		startWorker(t, q)

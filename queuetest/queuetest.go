@@ -252,7 +252,7 @@ func readTask(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	return info
 }
 
-// pause is the time between two looks at what only looks can show. It grows from 5 to 50
+// pause is the time between two polls of a condition without an event. It grows from 5 to 50
 // milliseconds, so that long waits leave the machine to what they wait for.
 type pause struct {
 	length   time.Duration
@@ -263,7 +263,7 @@ func newPause() *pause {
 	return &pause{length: 5 * time.Millisecond, deadline: time.Now().Add(waitTimeout)}
 }
 
-// next waits for the next look, and reports whether there is time for it.
+// next waits for the next poll, and reports whether there is time for it.
 func (p *pause) next() bool {
 	<-time.After(p.length)
 	p.length = min(p.length*5/4, 50*time.Millisecond)

@@ -26,8 +26,8 @@ const (
 	defaultTimeout = 5 * time.Second
 	// sampleShare limits samples to this part of the time.
 	sampleShare = 20
-	// lookEvery is how often a process looks for a sample that another process computes.
-	lookEvery = time.Second
+	// sampleCheckEvery is how often a process reads whether another process has computed a sample.
+	sampleCheckEvery = time.Second
 	// staleAfter is how many times older than Every a sample is withheld.
 	staleAfter = 3
 )
@@ -57,7 +57,7 @@ func NewSampler(q *falldue.Queue, cfg SamplerConfig) *Sampler {
 	if cfg.Every <= 0 {
 		cfg.Every = defaultEvery
 	}
-	cfg.Every = max(cfg.Every, lookEvery)
+	cfg.Every = max(cfg.Every, sampleCheckEvery)
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
@@ -114,7 +114,7 @@ func (s *Sampler) refresh(ctx context.Context) {
 		s.next = now.Add(max(s.cfg.Every, sampleShare*now.Sub(start)))
 		return
 	}
-	s.next = now.Add(lookEvery)
+	s.next = now.Add(sampleCheckEvery)
 	if !st.At.IsZero() {
 		s.last, s.at = st, now.Add(-age)
 		if next := s.at.Add(s.every(st)); next.After(s.next) {

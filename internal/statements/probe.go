@@ -23,7 +23,7 @@ var NewTaskColumns = join(
 	within(HeadColumns, func(n *NewTask) *Head { return &n.Head }))
 
 // News selects the greatest id of a task, or 0, and the sum of the ids of the changes of
-// the last :back microseconds, or 0. A look for tasks and for changes is two look-ups.
+// the last :back microseconds, or 0. A probe for tasks and for changes is two index look-ups.
 func News(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("sum", s.Cast("sum(id)", Int.cast())) // else it is a decimal

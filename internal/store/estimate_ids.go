@@ -15,8 +15,8 @@ const (
 	idParts, mostIDParts = 320, 5120
 	// settledBy is the part of an estimate by which splitting may change it once it has settled.
 	settledBy = 0.1
-	// looks is the number of tasks that are looked at in each part, the first ones.
-	looks = 50
+	// readTasks is the number of tasks that are read in each part, the first ones.
+	readTasks = 50
 )
 
 // earliest and latest are before and after all anchors.
@@ -24,7 +24,7 @@ const earliest, latest = int64(0), int64(250_000_000_000_000_000)
 
 // fewTasks is the number up to which all tasks are counted, which takes no longer then. Tests set
 // it to less.
-var fewTasks int64 = 2 * (firstParts + idParts) * looks
+var fewTasks int64 = 2 * (firstParts + idParts) * readTasks
 
 // idRange is a range of ids, with the tasks that were seen in it and of how many in all each
 // of them stands for.
@@ -64,7 +64,7 @@ func (s *Store) estimateByIDs(ctx context.Context, lanes []statements.QueueLane)
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := s.lookAt(ctx, splitIDs(whole, firstParts))
+	ranges, err := s.readFirst(ctx, splitIDs(whole, firstParts))
 	for most, before := idParts, math.Inf(1); err == nil && most <= mostIDParts && math.Abs(before-tasksIn(ranges)) > settledBy*tasksIn(ranges); most *= 2 {
 		before = tasksIn(ranges)
 		ranges, err = s.splitBigIDs(ctx, ranges, most)
@@ -105,20 +105,20 @@ func (s *Store) span(ctx context.Context, r idRange) (idRange, error) {
 	return r, err
 }
 
-// lookAt looks at the first tasks of each range.
-func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error) {
+// readFirst reads the first tasks of each range.
+func (s *Store) readFirst(ctx context.Context, ranges []idRange) ([]idRange, error) {
 	stmt := s.fixed("sample ids", statements.SampleIDs)
 	for i := range ranges {
 		r := &ranges[i]
 		var n, first, last int64
-		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": looks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
+		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": readTasks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
 			var c statements.Sampled
 			err := statements.SampledColumns.Scan(row, &c)
 			r.seen[groupOf(c.Count)] += c.Tasks
 			n, first, last = n+c.Tasks, min(first, c.First), max(last, c.Last)
 			return err
 		})
-		if r.scale = 1; err == nil && n == looks {
+		if r.scale = 1; err == nil && n == readTasks {
 			// There may be none for long before the first and after the last. Tasks may have gone meanwhile.
 			var rest idRange
 			rest, err = s.span(ctx, *r)
@@ -132,7 +132,7 @@ func (s *Store) lookAt(ctx context.Context, ranges []idRange) ([]idRange, error)
 	return ranges, nil
 }
 
-// splitBigIDs splits the ranges with many tasks, into about so many parts, and looks at these.
+// splitBigIDs splits the ranges with many tasks, into about so many parts, and reads the first tasks of these.
 func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange, most int) ([]idRange, error) {
 	all := 1 + tasksIn(ranges)
 	var kept, parts []idRange
@@ -143,13 +143,13 @@ func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange, most int) ([]
 			kept = append(kept, r)
 		}
 	}
-	parts, err := s.lookAt(ctx, parts)
+	parts, err := s.readFirst(ctx, parts)
 	return append(kept, parts...), err
 }
 
 // splitIDs splits a range into n parts of the same length, or into fewer if it is too short.
 func splitIDs(r idRange, n int64) (parts []idRange) {
-	length := max((r.until-r.since)/n, looks)
+	length := max((r.until-r.since)/n, readTasks)
 	for since := r.since; since < r.until; since += length {
 		parts = append(parts, idRange{since: since, until: min(since+length, r.until)})
 	}

@@ -37,7 +37,7 @@ func (e events) uniquesFailed(err error) {
 }
 
 func (e events) flowsFailed(err error) {
-	e.log.Warn("falldue: cannot look at tasks that run after others", retry.FailedIn("flows", err))
+	e.log.Warn("falldue: cannot read the dependencies of tasks", retry.FailedIn("flows", err))
 }
 
 // announceFailed reports that the worker could not announce itself. The log has one line until it can again.
@@ -52,7 +52,7 @@ func (e events) overdue(g overdue.Group) {
 }
 
 func (e events) searchFailed(err error) {
-	e.log.Warn("falldue: cannot look for overdue tasks", retry.FailedIn("overdue", err))
+	e.log.Warn("falldue: cannot search for overdue tasks", retry.FailedIn("overdue", err))
 }
 
 func (e events) progressFailed(err error) {

@@ -84,7 +84,7 @@ func TestAWaiterThatCannotBeReadHoldsNoOtherUp(t *testing.T) {
 	}
 }
 
-// countedFlows counts looks at a table with some waiters.
+// countedFlows counts reads of a table with some waiters.
 type countedFlows struct {
 	flowTable
 	waiters            []store.Verdict
@@ -113,7 +113,7 @@ func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
 			NewFlowKeeper(table, nil, nil).Work(ctx)
 			cancel()
 			if table.ofWaiters != 4 || table.ofEdges != c.edges {
-				t.Errorf("with %d waiters %d looks at waiters and %d at edges, want 4 and %d", len(c.waiters), table.ofWaiters, table.ofEdges, c.edges)
+				t.Errorf("with %d waiters %d reads of waiters and %d of edges, want 4 and %d", len(c.waiters), table.ofWaiters, table.ofEdges, c.edges)
 			}
 		}
 	})

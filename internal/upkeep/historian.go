@@ -18,7 +18,7 @@ const (
 	measureEvery = 55 * time.Second
 	// measureFor is how long after its last run a worker goes on to measure.
 	measureFor = 11 * time.Minute
-	// clockEvery is the time between two looks at the database's clock.
+	// clockEvery is the time between two reads of the database's clock.
 	clockEvery = time.Hour
 	// addTries is how often sums are added again after contention.
 	addTries = 5

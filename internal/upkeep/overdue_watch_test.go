@@ -103,7 +103,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if list := received(lines); len(list) == 0 || !strings.Contains(list[0], "the database is away") {
-			t.Errorf("it does not report that it cannot look: %q", list)
+			t.Errorf("it does not report that it cannot search: %q", list)
 		}
 	})
 }
