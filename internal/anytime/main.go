@@ -91,7 +91,7 @@ func runAll(ctx context.Context, moments []moment, packages []string, run, skip 
 }
 
 // withTests returns the folders of the packages that have tests. A pattern is the folder of a
-// package, or that of a module and "/..." for all packages of it.
+// package, or the folder of a module and "/..." for all its packages.
 func withTests(ctx context.Context, patterns []string) ([]string, error) {
 	var dirs []string
 	for _, pattern := range patterns {

@@ -6,8 +6,8 @@
 // and [Drawing.SVG] writes the result. A program that makes another format walks the shapes
 // of the [Drawing].
 //
-// Texts do not overlap, whatever sans-serif font a reader has: their room is that of the
-// widest common fonts. Series differ in their dashes and marks as well as in color.
+// Texts do not overlap, whatever sans-serif font a reader has: they have the room that the
+// widest common fonts need. Series differ in their dashes and marks as well as in color.
 package chart
 
 import (

@@ -51,7 +51,7 @@ const (
 	Page               // by the CSS of the page that the picture is in, on the page's background
 )
 
-// palettes has the hexadecimal colors of both fixed themes. Color-blind people can tell those
+// palettes has the hexadecimal colors of both fixed themes. Color-blind people can tell the colors
 // of series apart, and each has the contrast with its background that WCAG 2.2 asks for. A
 // test checks both.
 var palettes = map[Theme][colors]string{

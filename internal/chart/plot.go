@@ -14,7 +14,7 @@ type Plot struct {
 	Limits []Limit
 	// Stacked puts each series of steps on the one before. Their points have the same X.
 	Stacked bool
-	// Height is that of the area with the series, in pixels. Defaults to 170.
+	// Height is the height of the area with the series, in pixels. Defaults to 170.
 	Height float64
 	// Empty takes the place of the area if no series has a point. Defaults to "nothing to show".
 	Empty string
@@ -41,9 +41,9 @@ type Series struct {
 	Step float64
 	// Filled fills the area below.
 	Filled bool
-	// Unfinished says that the last point is not complete, such as that of this minute.
+	// Unfinished says that the last point is not complete, such as the current minute.
 	Unfinished bool
-	// Color defaults to that of the series' place.
+	// Color defaults to the color of the series' place.
 	Color Color
 }
 

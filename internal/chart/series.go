@@ -90,7 +90,7 @@ func (s Series) part(d *Drawing, i int, points, upper []Point, area box) [][]Poi
 // marked reports whether the points of a line have marks.
 func (s Series) marked() bool { return s.Style == Lines && len(s.Points) <= markedMost }
 
-// thinned returns points of which there are at most four in a pixel's column: the first, the
+// thinned returns at most four points for a pixel's column: the first, the
 // lowest, the highest and the last, which look the same.
 func thinned(points []Point) (list []Point) {
 	for len(points) > 0 {

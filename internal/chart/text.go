@@ -16,7 +16,7 @@ const (
 )
 
 // widths has the widths of characters as shares of the size: the widest among common fonts
-// without serifs. Most are those of Verdana and DejaVu Sans.
+// without serifs. Most are from Verdana and DejaVu Sans.
 var widths = func() (list [utf8.RuneSelf]float64) {
 	for i := range list {
 		list[i] = 0.65

@@ -17,8 +17,8 @@ const hidden = "xxxxx"
 
 // Redact returns an error with the text of err, in which hidden parts of a DSN are
 // replaced by xxxxx. If the DSN is well-formed, these are its passwords and the values
-// of all settings but a few that are known to be harmless. If it is not, nobody knows
-// where in it a password is, and the error shows no part of it. The error wraps
+// of all settings but a few that are known to be harmless. Otherwise a password may be
+// anywhere, and the error shows no part of the DSN. The error wraps
 // nothing, because what it wrapped would show the secrets.
 func Redact(dsn string, err error) error {
 	if err == nil {
@@ -139,7 +139,7 @@ func variants(secrets []string) (list []string) {
 }
 
 // replace hides a part of a secret in a text. Short parts are hidden where they are
-// words of their own: an error in which each letter a is hidden helps nobody.
+// words of their own: an error in which each letter a is hidden would be useless.
 func replace(text, part string) string {
 	if part == "" {
 		return text

@@ -7,7 +7,7 @@ import (
 )
 
 // A queue may have a lane for each of a million keys. The tracker knows no more than maxWaiting
-// lanes in which a task waits, besides those that limits hold back. What it drops, later sweeps find again.
+// lanes with waiting tasks, and the lanes that limits hold back. Later sweeps find dropped lanes again.
 const (
 	maxWaiting = 40_000
 	// fullWaiting is how many lanes that are due are enough for now.

@@ -41,7 +41,7 @@ type Tracker struct {
 	retries    indexedHeap[*parkedLanes]
 	behind     int             // how many parked lanes wait for a task that is due later
 	guessed    int             // how many others are parked until a guessed time
-	freedSince map[string]bool // limits of which permits were freed since the last claim began
+	freedSince map[string]bool // limits with permits that were freed since the last claim began
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
 	rules      Rules
@@ -99,7 +99,7 @@ func (l *Tracker) set(f *laneState, due time.Time, since int64) {
 	}
 }
 
-// push adds a lane to those of its priority.
+// push adds a lane to the lanes with its priority.
 func (l *Tracker) push(f *laneState) {
 	w := l.waiting[f.Priority]
 	if w == nil {
@@ -113,7 +113,7 @@ func (l *Tracker) push(f *laneState) {
 	l.known++
 }
 
-// remove removes a lane from those of its priority, or from those of its limit.
+// remove removes a lane from the lanes with its priority, or with its limit.
 func (l *Tracker) remove(f *laneState) {
 	if held := f.parked; held != nil {
 		heap.Remove(&held.lanes, f.heapIndex)

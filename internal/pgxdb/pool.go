@@ -1,4 +1,4 @@
-// Package pgxdb makes a database of database/sql whose connections are those of a
+// Package pgxdb makes a database of database/sql that uses the connections of a
 // pgxpool.Pool. Each use takes a connection from the pool and gives it back, so that
 // falldue and the application share the pool as equals.
 //
@@ -52,7 +52,7 @@ func Open(pool *pgxpool.Pool) *sql.DB {
 	return db.DB
 }
 
-// Close closes the database on a pool, unless somebody else has opened it too. It leaves
+// Close closes the database on a pool, unless another queue has opened it, too. It leaves
 // the pool open.
 func Close(pool *pgxpool.Pool) {
 	databases.mu.Lock()
@@ -108,8 +108,8 @@ func (poolDriver) Open(string) (driver.Conn, error) {
 	return nil, errors.New("pgxdb: connections come from the pool, not from a DSN")
 }
 
-// DiscardIdle closes the connections that nobody uses, without asking them for an answer,
-// as an Acquire does with those that have been idle for a second.
+// DiscardIdle closes idle connections, without pinging them first, as an Acquire pings
+// connections that have been idle for a second.
 func (d poolDriver) DiscardIdle(ctx context.Context) {
 	for _, held := range d.pool.AcquireAllIdle(ctx) {
 		HangUp(held.Conn())
@@ -117,8 +117,7 @@ func (d poolDriver) DiscardIdle(ctx context.Context) {
 	}
 }
 
-// Stats returns the state of the pool, of which database/sql sees only what it uses
-// itself.
+// Stats returns the state of the whole pool. database/sql sees only its own uses of it.
 func (d poolDriver) Stats() sql.DBStats {
 	s := d.pool.Stat()
 	return sql.DBStats{

@@ -99,7 +99,7 @@ func value(oid uint32, format int16, raw []byte) driver.Value {
 
 // number returns a number, and reports whether the value is one in binary form.
 //
-//nolint:gosec // the conversions keep the bits, which are those of signed numbers
+//nolint:gosec // the conversions keep the bits of signed numbers
 func number(oid uint32, format int16, raw []byte) (n int64, ok bool) {
 	if raw == nil || format != pgx.BinaryFormatCode {
 		return 0, false

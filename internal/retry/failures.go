@@ -75,8 +75,8 @@ type line struct {
 // maxLines is how many different lines are remembered.
 const maxLines = 200
 
-// Handle writes a record, unless it is about a failure of which another one was written within
-// the last minute.
+// Handle writes a record, unless another record about the same failure was written within the
+// last minute.
 func (h *sparse) Handle(ctx context.Context, r slog.Record) error {
 	var failed error
 	var role, queue string

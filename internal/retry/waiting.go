@@ -11,7 +11,7 @@ const (
 	StatementTimeout = 30 * time.Second
 	// SweepTimeout is the longest time for a sweep, which takes seconds where an
 	// engine reads every waiting task for it. It is short enough that a worker whose
-	// connections have gone silent goes on within a minute.
+	// connections have gone silent continues within a minute.
 	SweepTimeout = 45 * time.Second
 	// SuspectTimeout is the longest time for a claim from a suspect lane, for which all
 	// other lanes of the queue wait.

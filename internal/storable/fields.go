@@ -14,7 +14,7 @@ import (
 // returns none for a type that is no struct, or that has methods for its JSON.
 //
 // encoding/json itself decides: a name belongs to a field if a decoder accepts it. A decoder also
-// accepts names in another case, so that of two that differ in nothing else neither counts.
+// accepts names in another case, so of two names that differ only in case, neither counts.
 func FieldNames(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer && !hasMethods(t) {
 		t = t.Elem()

@@ -196,7 +196,7 @@ var postgresConns struct {
 	free map[string][]*pgx.Conn
 }
 
-// onPostgres runs f with a connection that nobody else uses meanwhile.
+// onPostgres runs f with a connection of its own.
 func onPostgres(ctx context.Context, dsn string, f func(*pgx.Conn) error) error {
 	conn := freeConn(dsn)
 	if conn == nil || conn.Ping(ctx) != nil {

@@ -62,7 +62,7 @@ func (p ownPool) Close() error {
 }
 
 // OpenDSN opens a database by one of [Drivers]. Unlike sqlx.Open it leaves idle
-// connections to a pool below that of database/sql.
+// connections to the driver's own pool, if it has one.
 func OpenDSN(driver, dsn string) (*sqlx.DB, error) {
 	db, err := sqlx.Open(driver, dsn)
 	if err == nil {

@@ -18,7 +18,7 @@
 // serve builds its server from source, which takes minutes the first time (folder
 // tidb). If an engine is not available, its tests fail and say how to get it. "make
 // test" then runs the tests of the other engines, and fails in the end; if
-// FALLDUE_TEST_ENGINES is set, it fails at once.
+// FALLDUE_TEST_ENGINES is set, it fails immediately.
 //
 // There is also galera, a cluster of MariaDB, which runs the conformance suite alone
 // and only when the variable names it:

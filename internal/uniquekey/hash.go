@@ -17,7 +17,7 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// By is what tasks with equal unique keys have in common, besides their kind.
+// By selects the properties that tasks with equal unique keys share, in addition to their kind.
 type By struct {
 	Form   Form
 	Fields []string // of ByFields

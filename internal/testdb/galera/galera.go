@@ -102,7 +102,7 @@ func (n Node) Commands(first bool) (create, run []string, err error) {
 		// The other nodes have what a node loses in a crash. A smaller log is copied faster.
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
 		"--wsrep-on=ON", "--wsrep-provider=" + provider, "--wsrep-cluster-name=falldue", "--wsrep-cluster-address=gcomm://" + n.Members,
-		// The other nodes apply several transactions at once, as in production.
+		// The other nodes apply several transactions concurrently, as in production.
 		"--wsrep-slave-threads=4",
 		"--wsrep-node-name=" + n.Name, "--wsrep-node-address=" + n.Group,
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.SST,

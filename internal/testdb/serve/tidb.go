@@ -11,7 +11,7 @@ import (
 
 // buildTiDB builds TiDB's server program and returns its path. It builds it from
 // TiDB's own module, at the version that the module in the folder tidb names,
-// because nobody distributes the program alone. That takes some minutes the first
+// because the program is not distributed without it. That takes some minutes the first
 // time; the program stays in Go's build cache.
 func buildTiDB() (string, error) {
 	testdb, err := output(exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/falldue/falldue/internal/testdb"))

@@ -153,7 +153,7 @@ func (p plan) seen() string { return strings.TrimPrefix(p.Folder, p.Root) }
 func (p plan) supervise(in io.Reader, user *account) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(p.Folder)) }()
 	// SIGQUIT is PostgreSQL's immediate shutdown. The other servers are killed,
-	// because nobody reads their data again.
+	// because their data is not read again.
 	kill := syscall.SIGKILL
 	if p.Engine == testdb.Postgres {
 		kill = syscall.SIGQUIT
