@@ -230,6 +230,9 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	o := d.opts
 	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
 	e.Key = storable.Key(o.Key)
+	if e.Key != o.Key && storable.HasParts(o.Key) {
+		return e, invalid("key %.200q: a key with parts must have up to 128 visible ASCII characters; see KeyOf", o.Key)
+	}
 	if o.Priority != nil {
 		e.Priority = *o.Priority
 	}

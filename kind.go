@@ -2,9 +2,12 @@ package falldue
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
@@ -84,6 +87,28 @@ func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 		return key(a)
 	}
 	return Kind[A]{&keyed}
+}
+
+// KeyOf returns the key with parts that pairs name: a name, its value, the next name, and so on, as in
+// KeyOf("tenant", a.Tenant, "endpoint", a.Endpoint). Limits count the tasks of one part with PerKey("tenant"),
+// and the key of a [Subject] or a filter can be that of some parts, KeyOf("tenant", "42"). The keys of a part have
+// the same name and place in all kinds: parts that are selected together stand together.
+//
+// The text of the key is "tenant=42/endpoint=7". A value of more than 40 characters, or with others than visible
+// ASCII, or with a slash, is in it as a hash. KeyOf panics if a name has no value, or is not 1 to 32 of
+// A-Z a-z 0-9 . _ -, the first a letter.
+func KeyOf(pairs ...string) string {
+	if len(pairs)%2 != 0 {
+		panic(fmt.Sprintf("falldue: KeyOf(%q): the last name has no value", pairs))
+	}
+	var parts []string
+	for pair := range slices.Chunk(pairs, 2) {
+		if err := storable.CheckPart(pair[0]); err != nil {
+			panic("falldue: KeyOf: " + err.Error())
+		}
+		parts = append(parts, storable.KeyOf(pair[0], pair[1]))
+	}
+	return strings.Join(parts, "/")
 }
 
 func validKind(name string, cfg KindConfig) error {

@@ -3,8 +3,10 @@ package falldue
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -28,12 +30,14 @@ type Limit interface {
 
 // limit is what all limits are made of. The zero limit is none.
 type limit struct {
-	form   store.LimitForm
-	most   int
-	per    time.Duration // of a rate
-	bursts bool          // of a rate: it has a burst
-	burst  int
-	perKey bool
+	form    store.LimitForm
+	most    int
+	per     time.Duration // of a rate
+	bursts  bool          // of a rate: it has a burst
+	burst   int
+	perKey  bool
+	perPart bool
+	part    string // of the key
 }
 
 func (l limit) settings() limit { return l }
@@ -54,8 +58,17 @@ func (l limit) String() string {
 	}
 	if l.perKey && !l.inOrder() {
 		text += ".PerKey()"
+		if l.perPart {
+			text = strings.TrimSuffix(text, ")") + `"` + l.part + `")`
+		}
 	}
 	return text
+}
+
+// perKeyOr returns the limit of each key, or of each value of a part.
+func (l limit) perKeyOr(part []string) limit {
+	l.perKey, l.perPart, l.part = true, len(part) > 0, strings.Join(part, `", "`)
+	return l
 }
 
 func (l limit) inOrder() bool { return l.form == store.Sequence || l.form == store.HaltingSequence }
@@ -69,10 +82,11 @@ type ConcurrencyLimit struct{ limit }
 // because the lease was lost.
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
-// PerKey returns a limit that counts the tasks of each EnqueueOptions.Key apart. It does
-// not limit tasks without a key.
-func (l ConcurrencyLimit) PerKey() ConcurrencyLimit {
-	l.perKey = true
+// PerKey returns a limit that counts the tasks of each EnqueueOptions.Key apart, or with the name of
+// a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
+// key, or without the part.
+func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
+	l.limit = l.limit.perKeyOr(part)
 	return l
 }
 
@@ -93,10 +107,11 @@ func (l RateLimit) Burst(n int) RateLimit {
 	return l
 }
 
-// PerKey returns a rate that counts the tasks of each EnqueueOptions.Key apart. It does not
-// limit tasks without a key.
-func (l RateLimit) PerKey() RateLimit {
-	l.perKey = true
+// PerKey returns a rate that counts the tasks of each EnqueueOptions.Key apart, or with the name of
+// a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
+// key, or without the part.
+func (l RateLimit) PerKey(part ...string) RateLimit {
+	l.limit = l.limit.perKeyOr(part)
 	return l
 }
 
@@ -164,6 +179,11 @@ func (l limit) allowed() string {
 	case bucket && l.per/time.Duration(l.most) < time.Microsecond:
 		return "the rate must be up to one task a microsecond"
 	}
+	if l.perPart {
+		if err := storable.CheckPart(l.part); err != nil {
+			return err.Error()
+		}
+	}
 	return ""
 }
 
@@ -183,10 +203,10 @@ func limitsOf(owner string, limits []Limit) (list []store.Limit) {
 // storedLimit returns a limit of owner as the engine has it.
 func storedLimit(owner string, of Limit) store.Limit {
 	l := of.settings()
-	limit := store.Limit{Text: l.String(), PerKey: l.perKey, Form: l.form, Most: l.most, Per: l.per}
+	limit := store.Limit{Text: l.String(), PerKey: l.perKey, Part: l.part, Form: l.form, Most: l.most, Per: l.per}
 	if l.bursts {
 		limit.Form, limit.Most, limit.Per = store.Bucket, l.burst, l.per/time.Duration(l.most)
 	}
-	limit.Name = store.LimitName(owner, limit.Form, limit.Per, l.perKey)
+	limit.Name = store.LimitName(owner, limit.Form, limit.Per, limit.PerKey, limit.Part)
 	return limit
 }

@@ -34,9 +34,9 @@ type EnqueueOptions struct {
 	// kind's, which is not stored: a change of the kind's policy then applies to the
 	// task.
 	Policy backoff.Policy
-	// Key says what the task belongs to, such as "customer:42". Up to 64 visible ASCII
-	// characters are stored as they are, any other text as its hash. Defaults to "": the
-	// key of [Kind.KeyedBy], or none.
+	// Key says what the task belongs to, such as "customer:42". [KeyOf] makes a key with parts.
+	// Up to 128 visible ASCII characters are stored as they are, any other text as its hash.
+	// Defaults to "": the key of [Kind.KeyedBy], or none.
 	Key string
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.

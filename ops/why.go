@@ -268,7 +268,7 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 			list = append(list, c)
 			continue
 		}
-		c := WhyLimit{Limit: l.Text, Owner: l.Owner, PerKey: l.PerKey, Room: max(l.Room, 0), Taken: l.Taken}
+		c := WhyLimit{Limit: l.Text, Owner: l.Owner, PerKey: l.PerKey, Part: l.Part, Room: max(l.Room, 0), Taken: l.Taken}
 		if l.Wait > 0 {
 			c.Free = t.Now.Add(l.Wait)
 		}

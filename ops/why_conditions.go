@@ -131,9 +131,11 @@ type WhyHandlers struct {
 type WhyLimit struct {
 	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of:
 	// "kind charge", or "queue default". PerKey reports whether it counts the tasks of each
-	// key apart; then it is the limit of the task's key.
+	// key apart; then it is the limit of the task's key. If Part is not "", it counts the tasks of each
+	// value of that part of keys apart.
 	Limit, Owner string
 	PerKey       bool
+	Part         string
 	// Room is how many more tasks it admits.
 	Room int
 	// Taken has the ids of the tasks that have its permits. Permits of a rate with a burst are

@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/words"
 )
 
@@ -308,7 +309,11 @@ const shownWorkers = 5
 // Describe implements [Condition].
 func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 	text := c.Limit + " of " + c.Owner
-	if c.PerKey {
+	switch {
+	case c.Part != "":
+		value, _ := storable.Part(t.Key, c.Part)
+		text += ", for " + c.Part + "=" + value
+	case c.PerKey:
 		text += ", for key " + t.Key
 	}
 	if c.Room == 0 {

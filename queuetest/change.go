@@ -176,7 +176,9 @@ var changeCases = []conformanceCase{
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, q, waiting[2].ID, "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
+		for _, r := range waiting { // a claim may skip the first ones, whose rows the enqueue still locks
+			waitFor(t, q, r.ID, "claimed ahead", func(i falldue.TaskInfo) bool { return i.Fence > 0 })
+		}
 		if err := q.Pause(t.Context(), falldue.Subject{Kind: "ahead"}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -115,6 +116,64 @@ var limitCases = []conformanceCase{
 			if got := runs.gauge(name).most.Load(); got > most {
 				t.Errorf("%d tasks of %s ran concurrently; the limit is %d", got, name, most)
 			}
+		}
+	}},
+	{"a limit of a part of keys counts the tasks of each of its values, and pauses, filters and why take a part", func(t *testing.T, f *fixture) {
+		k := falldue.NewKind[string]("hook", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(2).PerKey("tenant"), falldue.InOrder()}})
+		key := func(tenant, endpoint string) falldue.EnqueueOptions {
+			return falldue.EnqueueOptions{Key: falldue.KeyOf("tenant", tenant, "endpoint", endpoint)}
+		}
+		probe, probed := falldue.NewKind[string]("probe", falldue.KindConfig{}), make(chan string, 10)
+		q := f.queue(t, falldue.Config{ShutdownTimeout: -1, Queues: map[string]falldue.QueueConfig{"default": {}, "probes": {}}})
+		runs := newLimitedRuns()
+		falldue.Handle(q, k, runs.handle)
+		falldue.Handle(q, probe, func(context.Context, falldue.Task[string]) error { probed <- ""; return nil })
+		for _, endpoint := range []string{"a", "b", "c"} {
+			enqueueSame(t, q, k, 2, "42", key("42", endpoint))
+		}
+		enqueueSame(t, q, k, 2, "4", key("4", "a"))
+		paused := falldue.Subject{Key: falldue.KeyOf("tenant", "4")}
+		if err := q.Pause(t.Context(), paused); err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		for range 2 {
+			if tenant := receive(t, runs.started, "as many tasks of a tenant as the limit allows"); tenant != "42" {
+				t.Errorf("a task of tenant %s started, which is paused", tenant)
+			}
+		}
+		runProbe(t, q, probe, probed)
+		if n := runs.gauge("all").now.Load(); n != 2 {
+			t.Errorf("%d tasks run, want 2", n)
+		}
+		for part, want := range map[string]int{"tenant=42": 6, "endpoint=a": 4, "tenant=42/endpoint=a": 2, "tenant=4": 2, "tenant=2": 0} {
+			page, err := ops.New(q).Tasks(t.Context(), ops.Filter{Key: part})
+			if err != nil || len(page.Tasks) != want {
+				t.Errorf("%d tasks with the part %s, error %v; want %d", len(page.Tasks), part, err, want)
+			}
+		}
+		tasks, err := ops.New(q).Tasks(t.Context(), ops.Filter{Key: key("42", "c").Key}, ops.ListOptions{Limit: 1})
+		if err != nil || len(tasks.Tasks) != 1 {
+			t.Fatal(tasks, err)
+		}
+		why, err := ops.New(q).Why(t.Context(), tasks.Tasks[0].ID)
+		if err != nil || !slices.ContainsFunc(why.Conditions, func(c ops.Condition) bool {
+			return strings.HasPrefix(c.Describe(why.Task), "AtMost(2).PerKey(\"tenant\") of kind hook, for tenant=42, admits no more task")
+		}) {
+			t.Errorf("why: %+v, error %v", why.Conditions, err)
+		}
+		if err := q.Resume(t.Context(), paused); err != nil {
+			t.Fatal(err)
+		}
+		if tenant := receive(t, runs.started, "a task of the tenant that was paused"); tenant != "4" {
+			t.Errorf("a third task of tenant %s started", tenant)
+		}
+		close(runs.release)
+		for range 5 {
+			receive(t, runs.started, "the other tasks")
+		}
+		if got := runs.gauge("42").most.Load(); got != 2 {
+			t.Errorf("%d tasks of a tenant ran concurrently; the limit is 2", got)
 		}
 	}},
 	{"a queue's limit counts the tasks of all its kinds and leaves other queues alone, and one for each key leaves tasks without a key alone", func(t *testing.T, f *fixture) {

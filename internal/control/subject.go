@@ -93,11 +93,11 @@ func (s Subject) Check() error {
 
 // Selects reports whether the tasks of a lane belong to the subject.
 func (s Subject) Selects(queue string, at store.Lane) bool {
-	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Policy == "" || s.Policy == at.Policy) && (s.Key == "" || s.Key == at.Key)
+	return (s.Queue == "" || s.Queue == queue) && (s.Kind == "" || s.Kind == at.Kind) && (s.Policy == "" || s.Policy == at.Policy) && (s.Key == "" || storable.Selects(s.Key, at.Key))
 }
 
 // Compare orders subjects, the most specific first: of the overrides that select a task, the
-// first in this order is in effect for the task.
+// first in this order is in effect for the task. A key with more parts is more specific.
 func (s Subject) Compare(other Subject) int {
 	rank := func(s Subject) (n int) {
 		for _, field := range []string{s.Key, s.Policy, s.Kind, s.Queue} {
@@ -107,5 +107,5 @@ func (s Subject) Compare(other Subject) int {
 		}
 		return n
 	}
-	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(s.String(), other.String()))
+	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(len(other.Key), len(s.Key)), cmp.Compare(s.String(), other.String()))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/store"
 )
 
 func TestSubjectsAreReadAsTheyAreStored(t *testing.T) {
@@ -28,7 +29,7 @@ func TestSubjectsAreReadAsTheyAreStored(t *testing.T) {
 
 func TestTheMostSpecificSubjectIsFirst(t *testing.T) {
 	t.Parallel()
-	want := []control.Subject{{Kind: "a", Key: "x"}, {Queue: "q", Key: "x"}, {Policy: "0123456789abcdef"}, {Queue: "q", Kind: "a"}, {Kind: "a"}, {Kind: "b"}, {Queue: "q"}}
+	want := []control.Subject{{Kind: "a", Key: "t=1/e=2"}, {Kind: "a", Key: "t=1"}, {Kind: "a", Key: "x"}, {Queue: "q", Key: "x"}, {Policy: "0123456789abcdef"}, {Queue: "q", Kind: "a"}, {Kind: "a"}, {Kind: "b"}, {Queue: "q"}}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, control.Subject.Compare)
@@ -47,5 +48,22 @@ func TestSubjectsAreChecked(t *testing.T) {
 	}
 	if err := (control.Subject{Queue: "default", Kind: "charge", Policy: "0123456789abcdef", Key: "customer:42"}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKeysOfPartsSelectKeys: a subject's key selects the tasks with this key, and those whose keys have its parts.
+func TestKeysOfPartsSelectKeys(t *testing.T) {
+	t.Parallel()
+	const key = "region=eu/tenant=42/endpoint=7"
+	for of, want := range map[string]bool{
+		"tenant=42": true, "region=eu": true, "endpoint=7": true, "tenant=42/endpoint=7": true, key: true,
+		"tenant=4": false, "tenant=": false, "enant=42": false, "region=eu/endpoint=7": false, "eu": false, "42/endpoint=7": false, "": true,
+	} {
+		if got := (control.Subject{Kind: "k", Key: of}).Selects("q", store.Lane{Kind: "k", Key: key}); got != want {
+			t.Errorf("key %q selects the tasks with %q: %t", of, key, got)
+		}
+	}
+	if (control.Subject{Key: "b"}).Selects("q", store.Lane{Key: "a/b"}) {
+		t.Error("a key without parts selects another key")
 	}
 }

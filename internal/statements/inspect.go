@@ -6,6 +6,7 @@ import "github.com/falldue/falldue/dialect"
 // of its name in lower case.
 type ListParams struct {
 	ID, Queue, Kind, State, Key bool
+	Part                        bool // the key is a part, or several, and selects the keys that have it
 	Older, Newer                bool // enqueued at least, or less than, so many microseconds ago
 	Upto                        bool // no greater ids
 	Phase                       Phase
@@ -106,7 +107,7 @@ func (b *builder) setFilter(p ListParams) {
 		set       bool
 		condition string
 	}{
-		{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, " and task_key = :key"},
+		{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, keyCondition(p.Part)},
 		{p.Older, " and created_at <= {shift {now}, -({int :older})}"}, {p.Newer, " and created_at > {shift {now}, -({int :newer})}"},
 		{p.Upto, upto}, {true, p.Phase.condition()},
 	} {
@@ -115,6 +116,18 @@ func (b *builder) setFilter(p ListParams) {
 		}
 	}
 	b.set("filter", filter)
+}
+
+// keyCondition is true for the tasks with a :key, or that have its parts: at the beginning of their
+// keys, in the middle, or at the end.
+func keyCondition(parts bool) string {
+	if !parts {
+		return " and task_key = :key"
+	}
+	begins := "substr(task_key, 1, length({text :part_first})) = {text :part_first}"
+	has := "replace(task_key, {text :part_within}, '') <> task_key"
+	ends := "substr(task_key, length(task_key) - length({text :part_last}) + 1) = {text :part_last}"
+	return " and (task_key = :key or " + begins + " or " + has + " or " + ends + ")"
 }
 
 // Attempts selects the recorded attempts of a task, oldest first, and returns

@@ -9,7 +9,12 @@ func Profile(s dialect.Server, tables dialect.Tables) Stmt { return profile(s, t
 
 // ProfileKey is like [Profile] for the tasks with a :key.
 func ProfileKey(s dialect.Server, tables dialect.Tables) Stmt {
-	return profile(s, tables, " and task_key = :key")
+	return profile(s, tables, keyCondition(false))
+}
+
+// ProfilePart is like [Profile] for the tasks that have parts of a key.
+func ProfilePart(s dialect.Server, tables dialect.Tables) Stmt {
+	return profile(s, tables, keyCondition(true))
 }
 
 func profile(s dialect.Server, tables dialect.Tables, condition string) Stmt {

@@ -93,6 +93,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"count":                 statements.CountTasks(s, tables),
 		"profile":               statements.Profile(s, tables),
 		"profile key":           statements.ProfileKey(s, tables),
+		"profile part":          statements.ProfilePart(s, tables),
 		"all_policies":          statements.AllPolicies(s, tables),
 		"abandoned":             statements.Abandoned(s, tables),
 		"endless_runs":          statements.EndlessRuns(s, tables),

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Filter selects tasks. Fields that are zero match all tasks.
@@ -51,13 +53,20 @@ func (s *Store) TasksTx(ctx context.Context, tx Tx, f Filter) (list []Task, err 
 }
 
 func (f Filter) params() (statements.ListParams, statements.Values) {
+	values := keyValues(f.Key)
+	maps.Copy(values, statements.Values{
+		"queue": f.Queue, "kind": f.Kind, "state": f.State, "older": f.Older.Microseconds(), "newer": f.Newer.Microseconds(),
+		"after": f.After, "upto": f.Upto, "limit": f.Limit,
+	})
 	return statements.ListParams{
-			Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != "", Key: f.Key != "",
-			Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief, Newest: f.Newest,
-		}, statements.Values{
-			"queue": f.Queue, "kind": f.Kind, "state": f.State, "key": f.Key, "older": f.Older.Microseconds(), "newer": f.Newer.Microseconds(),
-			"after": f.After, "upto": f.Upto, "limit": f.Limit,
-		}
+		Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != "", Key: f.Key != "", Part: storable.HasParts(f.Key),
+		Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief, Newest: f.Newest,
+	}, values
+}
+
+// keyValues are the parameters of a condition on a key.
+func keyValues(key string) statements.Values {
+	return statements.Values{"key": key, "part_first": key + "/", "part_within": "/" + key + "/", "part_last": "/" + key}
 }
 
 // Span returns how many of the first tasks that match a filter there are, up to its Limit,

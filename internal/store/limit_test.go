@@ -56,7 +56,7 @@ func keyed(t *testing.T, s *Store, keys, n int, limit Limit) []Source {
 	var entries []Entry
 	sources := make([]Source, keys)
 	for i := range sources {
-		at := Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprintf("customer:%d", i)}
+		at := Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprintf("tenant=%d/endpoint=1", i)}
 		sources[i] = Source{Lane: at, Running: statements.StateOpen, Limits: []Limit{limit}}
 		sources[i].Limits[0].Name += at.Key
 		for range n {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // heldBy returns the names of the limits whose permits a claim of a task may hold until it ends. A
@@ -15,9 +16,12 @@ import (
 func heldBy(queue, kind, key string) (names []string) {
 	for _, owner := range []string{"kind " + kind, "queue " + queue} {
 		for _, form := range []LimitForm{Running, Sequence} {
-			names = append(names, LimitName(owner, form, 0, false))
+			names = append(names, LimitName(owner, form, 0, false, ""))
 			if key != "" {
-				names = append(names, LimitName(owner, form, 0, true)+key)
+				names = append(names, LimitName(owner, form, 0, true, "")+key)
+			}
+			for part, value := range storable.Parts(key) {
+				names = append(names, LimitName(owner, form, 0, true, part)+value)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 }
 
 // TestEndedClaimsKeepThePermitsOfAllLimits: those of kinds and of queues, of each form that limits
-// tasks while they run, per key or not. They are found by the names of the limits.
+// tasks while they run, per key or not, or per part of a key. They are found by the names of the limits.
 func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -68,8 +68,12 @@ func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
 		from.Limits = nil
 		for _, owner := range []string{"kind k", "queue default"} {
 			for _, form := range []LimitForm{Running, HaltingSequence} {
-				for _, perKey := range []bool{false, true} {
-					of, _ := Limit{Name: LimitName(owner, form, 0, perKey), PerKey: perKey, Form: form, Most: 1}.Of(from.Key)
+				for _, l := range []Limit{{}, {PerKey: true}, {PerKey: true, Part: "tenant"}, {PerKey: true, Part: "endpoint"}} {
+					l.Name, l.Form, l.Most = LimitName(owner, form, 0, l.PerKey, l.Part), form, 1
+					of, applies := l.Of(from.Key)
+					if !applies {
+						t.Fatalf("%+v does not apply to key %q", l, from.Key)
+					}
 					from.Limits = append(from.Limits, of)
 				}
 			}

@@ -6,22 +6,24 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 )
 
 // Limit is a limit on the tasks of a kind or a queue. It has permits, and a task is claimed
 // together with one permit of each of its limits. Lanes may share a limit.
 type Limit struct {
 	Text   string        `json:"text"` // as the code that makes it
-	Name   string        `json:"name"` // of its permits, without the task key if it is PerKey
+	Name   string        `json:"name"` // of its permits, without the task key or the part if it is PerKey
 	PerKey bool          `json:"per_key,omitempty"`
+	Part   string        `json:"part,omitempty"` // of the key, if the limit counts the tasks of each value of a part apart
 	Form   LimitForm     `json:"form"`
 	Most   int           `json:"most"`          // tasks, see the forms
 	Per    time.Duration `json:"per,omitempty"` // of a rate, in nanoseconds
 }
 
-// LimitName returns the name of an owner's limit, to which the task key is added if it is per key.
-// No two limits have the same name: names of kinds and queues, and task keys, have no spaces.
-func LimitName(owner string, form LimitForm, per time.Duration, perKey bool) string {
+// LimitName returns the name of an owner's limit, to which the task key is added if it is per key, or the value
+// of a part. No two limits have the same name: names of kinds, queues and parts, and task keys, have no spaces.
+func LimitName(owner string, form LimitForm, per time.Duration, perKey bool, part string) string {
 	switch form {
 	case Bucket:
 		owner += " bucket " + per.String()
@@ -32,6 +34,9 @@ func LimitName(owner string, form LimitForm, per time.Duration, perKey bool) str
 	default:
 		owner += " running"
 	}
+	if part != "" {
+		owner += " per " + part
+	}
 	if perKey {
 		owner += " of "
 	}
@@ -40,16 +45,28 @@ func LimitName(owner string, form LimitForm, per time.Duration, perKey bool) str
 
 // Of returns the limit for the tasks with a key or "", and false if it does not limit them.
 func (l Limit) Of(key string) (Limit, bool) {
-	if !l.PerKey {
-		return l, true
+	applies := l.applies(key)
+	if applies && l.PerKey {
+		if l.Part != "" {
+			key, _ = storable.Part(key, l.Part)
+		}
+		l.Name += key
 	}
-	l.Name += key
-	return l, key != ""
+	return l, applies
+}
+
+// applies reports whether the limit applies to tasks with a key or "".
+func (l Limit) applies(key string) bool {
+	if l.Part != "" {
+		_, has := storable.Part(key, l.Part)
+		return has
+	}
+	return !l.PerKey || key != ""
 }
 
 // Limits reports whether any of limits applies to tasks with a key or "".
 func Limits(limits []Limit, key string) bool {
-	return slices.ContainsFunc(limits, func(l Limit) bool { return !l.PerKey || key != "" })
+	return slices.ContainsFunc(limits, func(l Limit) bool { return l.applies(key) })
 }
 
 // LimitsOf appends to list the limits that apply to tasks with a key or "".

@@ -20,7 +20,7 @@ create table if not exists {tasks} (
     queue              varchar(100) character set ascii collate ascii_bin not null,
     kind               varchar(100) character set ascii collate ascii_bin not null,
     policy             varchar(16)  character set ascii collate ascii_bin not null default '', -- key in {policies}; '' is the kind's own
-    task_key           varchar(64)  character set ascii collate ascii_bin not null default '', -- what the task belongs to, such as a customer
+    task_key           varchar(128) character set ascii collate ascii_bin not null default '', -- what the task belongs to, such as a customer
     priority           smallint     not null default 0,     -- lower first
     state              varchar(9)   character set ascii collate ascii_bin not null default 'open'
                        check (state in ('blocked', 'open', 'snoozed', 'done', 'dead', 'cancelled')),
@@ -74,7 +74,7 @@ create table if not exists {progress} (
 -- has it, (task_id, fence), and is free again when that claim no longer lives.
 create table if not exists {permits} (
     id          bigint       not null auto_increment primary key,
-    name        varchar(255) character set ascii collate ascii_bin not null, -- of the limit
+    name        varchar(320) character set ascii collate ascii_bin not null, -- of the limit
     n           int          not null,
     task_id     bigint       not null default 0,
     fence       bigint       not null default 0,
@@ -131,7 +131,7 @@ create table if not exists {schedules} (
     queue        varchar(100) character set ascii collate ascii_bin not null, -- of the tasks, as all that follows
     kind         varchar(100) character set ascii collate ascii_bin not null,
     priority     smallint     not null,
-    task_key     varchar(64)  character set ascii collate ascii_bin not null,
+    task_key     varchar(128) character set ascii collate ascii_bin not null,
     max_attempts int          not null,
     payload      longtext     not null, -- JSON
     metadata     text,                  -- JSON
