@@ -232,3 +232,40 @@ func ExampleKind_KeyedBy() {
 	// {"Customer":"bob","Coffee":"Huila"} has the key bob
 	// {"Customer":"ada","Coffee":"Gesha"} has the key ada
 }
+
+// A key has two parts. Limits count the deliveries of each tenant, and the deliveries to an endpoint run in order.
+func ExampleKeyOf() {
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type delivery struct{ Tenant, Endpoint, Event string }
+	deliver := falldue.NewKind[delivery]("deliver", falldue.KindConfig{
+		Limits: []falldue.Limit{
+			falldue.AtMost(2).PerKey("tenant"),
+			falldue.Rate(100, time.Minute).PerKey("tenant"),
+			falldue.InOrder(), // of each endpoint
+		},
+	}).KeyedBy(func(d delivery) string { return falldue.KeyOf("tenant", d.Tenant, "endpoint", d.Endpoint) })
+	ctx := context.Background()
+	receipt, err := deliver.Enqueue(ctx, q, delivery{"42", "7", "paid"})
+	if err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(ctx, receipt.ID)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.Key)
+	err = q.Pause(ctx, falldue.Subject{Key: falldue.KeyOf("tenant", "42")}) // all endpoints of the tenant
+	if err != nil {
+		log.Panic(err)
+	}
+	page, err := ops.New(q).Tasks(ctx, ops.Filter{Key: "tenant=42", Phase: falldue.PhasePaused})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(len(page.Tasks), "task is paused")
+	// Output:
+	// tenant=42/endpoint=7
+	// 1 task is paused
+}

@@ -89,14 +89,14 @@ func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	return Kind[A]{&keyed}
 }
 
-// KeyOf returns the key with parts that pairs name: a name, its value, the next name, and so on, as in
-// KeyOf("tenant", a.Tenant, "endpoint", a.Endpoint). Limits count the tasks of one part with PerKey("tenant"),
-// and the key of a [Subject] or a filter can be that of some parts, KeyOf("tenant", "42"). The keys of a part have
-// the same name and place in all kinds: parts that are selected together stand together.
+// KeyOf returns a key with named parts. The pairs are a name, its value, the next name, and so on:
+// KeyOf("tenant", a.Tenant, "endpoint", a.Endpoint). A limit with PerKey("tenant") counts the tasks of each
+// tenant. A [Subject] or a filter with the key KeyOf("tenant", "42") selects the tasks of a tenant, whatever the
+// other parts of their keys are. Several parts select the tasks whose keys have these parts next to each other.
 //
-// The text of the key is "tenant=42/endpoint=7". A value of more than 40 characters, or with others than visible
-// ASCII, or with a slash, is in it as a hash. KeyOf panics if a name has no value, or is not 1 to 32 of
-// A-Z a-z 0-9 . _ -, the first a letter.
+// The text of the key is "tenant=42/endpoint=7", up to 128 characters. A value becomes its hash if it has more than
+// 40 characters, a slash, or characters other than visible ASCII. KeyOf panics if a name has no value, or is not 1 to
+// 32 of A-Z a-z 0-9 . _ -, the first a letter.
 func KeyOf(pairs ...string) string {
 	if len(pairs)%2 != 0 {
 		panic(fmt.Sprintf("falldue: KeyOf(%q): the last name has no value", pairs))
