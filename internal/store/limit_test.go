@@ -205,7 +205,7 @@ func TestLimitsShareTheirTasks(t *testing.T) {
 		if got := result.Rests[4]; got.Why != Saturated || got.Name != "kind" {
 			t.Errorf("a source whose kind is saturated: %v", got)
 		}
-		if len(result.Claims) != 2 || result.Claims[0].From.Key != "customer:0" {
+		if len(result.Claims) != 2 || result.Claims[0].From.Key != "tenant=0/endpoint=1" {
 			t.Errorf("claims %v", result.Claims)
 		}
 		sources = keyed(t, s, 3, 3, Limit{Form: Running, Most: 3})
@@ -395,10 +395,10 @@ func TestPermitsAreDropped(t *testing.T) {
 				t.Errorf("the permits %v are left, want %v", left, want)
 			}
 		}
-		drop(0, "customer:0", "customer:1", "customer:2", "customer:3") // their claims live
+		drop(0, "tenant=0/endpoint=1", "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1") // their claims live
 		settle(statements.StateDone, result.Claims[0], result.Claims[3])
 		settle(statements.StateOpen, result.Claims[2])
-		drop(time.Hour, "customer:0", "customer:1", "customer:2", "customer:3") // they were taken just now
-		drop(0, "customer:1", "customer:2", "customer:3")                       // claimed, next in a sequence, within the window
+		drop(time.Hour, "tenant=0/endpoint=1", "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1") // they were taken just now
+		drop(0, "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1")                                // claimed, next in a sequence, within the window
 	})
 }
