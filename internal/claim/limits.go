@@ -136,6 +136,15 @@ func (l Limiter) of(at store.Lane) (limits []store.Limit) {
 	return limits
 }
 
+// Ordered reports whether the tasks of a lane are in a sequence.
+func (l Limiter) Ordered(at store.Lane) bool {
+	if !l.Any || at.Key == "" {
+		return false
+	}
+	h := l.handlers[at.Kind]
+	return store.Ordered(l.limits) || h != nil && store.Ordered(h.Limits)
+}
+
 // Limited reports whether the tasks of a lane have limits.
 func (l Limiter) Limited(at store.Lane) bool {
 	if !l.Any {

@@ -51,6 +51,7 @@ type sweep struct {
 	start    time.Time
 	now      int64         // of the first lane, by the database's clock, or 0
 	took     time.Duration // up to now
+	lanes    int
 	policies int64         // the version of the policies when it began
 	failures int           // in a row
 }
@@ -58,10 +59,10 @@ type sweep struct {
 const (
 	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due, and
 	// sweepPauseFactor limits sweeps to a twentieth in any case, as long as the next one is due
-	// within maxSweepPause: a sweep that waits for a connection is slow, too, and only sweeps
-	// find tasks that claims have passed over.
+	// within maxSweepPause for each lanesPerPause lanes: a sweep that waits for a connection is slow, too,
+	// and only sweeps find tasks that claims have passed over.
 	searchPauseFactor, sweepPauseFactor = 10, 20
-	maxSweepPause                       = 10 * time.Second
+	maxSweepPause, lanesPerPause        = 10 * time.Second, 50_000
 	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
 	// asleep.
 	asleepFactor = 8
@@ -238,7 +239,7 @@ func (s *search) endSweep() {
 		s.lanes.Retime()
 	}
 	now := time.Now()
-	s.sweepAt = now.Add(min(sweepPauseFactor*w.took, maxSweepPause))
+	s.sweepAt = now.Add(min(sweepPauseFactor*w.took, time.Duration(1+w.lanes/lanesPerPause)*maxSweepPause))
 	if !forgotten.IsZero() && forgotten.Before(s.sweepAt) {
 		s.sweepAt = now
 		s.end(w.took, now)
@@ -253,6 +254,7 @@ func (s *search) found(heads []store.Head, start time.Time, took time.Duration) 
 		s.sweep.now = heads[0].Now
 	}
 	s.sweep.took += took
+	s.sweep.lanes += len(heads)
 	s.report(heads)
 	s.lanes.SweptPage(s.firstTasks(heads, start))
 	if len(heads) > 0 {

@@ -40,13 +40,14 @@ type finder interface {
 
 const (
 	// firstPart is how many lanes the first statement of a worker may find, and maxPart the
-	// greatest number, which takes some 50 milliseconds. If a statement fails, such as
-	// because of a time limit of its role, the next one may find an eighth.
-	firstPart, maxPart, minPart = 1000, 5000, 200
+	// greatest number, which takes some 50 milliseconds. After slow statements the next ones find fewer, but
+	// minPart at least. If a statement fails, such as because of a time limit of its role, the next one may find
+	// an eighth.
+	firstPart, maxPart, minPart = 1000, 5000, 1000
 	// maxSwept is the greatest number of queues of one statement.
 	maxSwept = store.MaxBatch
 	// quickPart and slowPart are times of a part below and above which the next one has more lanes, or fewer.
-	quickPart, slowPart = 25 * time.Millisecond, 100 * time.Millisecond
+	quickPart, slowPart = 50 * time.Millisecond, 200 * time.Millisecond
 	// fullPauseFactor limits sweeps to a sixth of the time while enough lanes are known to be due.
 	fullPauseFactor = 5
 )

@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +45,7 @@ func TestLanesBehindATaskWaitForIt(t *testing.T) {
 				if c.change != nil {
 					c.change(l, &delay)
 				}
-				for len(l.Due(time.Now(), 1)) == 0 {
+				for !slices.Contains(l.Due(time.Now(), 2), held) { // the other one is next
 					at, _ := l.Next()
 					time.Sleep(max(time.Until(at), time.Millisecond)) // by the clock of the bubble
 				}
@@ -145,6 +146,46 @@ func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 		lanes, claims := count(4 * time.Minute)
 		if perSecond := lanes / 240; perSecond < guessRate/2 || perSecond > 2*guessRate || claims > 240*5 {
 			t.Errorf("%d claims in four minutes looked at %d lanes, which are %d in a second", claims, lanes, perSecond)
+		}
+	})
+}
+
+// TestNewKeysNeedNotWaitForHeldOnes: a key whose first task has just come has its place in the first
+// claim after a sweep that found many sequences whose first task has failed and waits. The tracker does
+// not count these lanes as known, however many they are, once claims have found out that the others wait for them.
+func TestNewKeysNeedNotWaitForHeldOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many, most = 1000, 256
+		l, now := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return time.Hour, true }, allLimited}), time.Now()
+		var found []FirstTask
+		for i := range many {
+			held := FirstTask{Lane: store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(i)}, Due: now.Add(-time.Minute), Anchor: 5}
+			head := held
+			head.Attempts, head.Due, head.Delay, head.Anchor = 1, now.Add(time.Hour), time.Hour, 3
+			found = append(found, held, head)
+		}
+		place := func(list []FirstTask) {
+			l.BeginSweep()
+			swept(l, list, 0, now)
+		}
+		place(found)
+		at := store.Lane{State: statements.StateOpen, Kind: "k", Key: "new"}
+		if l.Hint(at, now); !slices.Contains(l.Due(now, most), at) {
+			t.Error("the first claim leaves out the new key")
+		}
+		for i := 0; i < len(found); i += 2 {
+			l.Hint(found[i].Lane, now)
+			l.ParkBehind(found[i].Lane, "order of "+found[i].Key, found[i+1], time.Second)
+		}
+		if l.known != 1 {
+			t.Errorf("%d lanes count as known, want the one of the new key", l.known)
+		}
+		for range 15 {
+			place(found)
+			if time.Sleep(recheck * 2 / 5); len(l.Due(time.Now(), most)) > 1 {
+				t.Fatal("lanes come back although sweeps have found the tasks before them in their places")
+			}
 		}
 	})
 }

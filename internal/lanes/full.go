@@ -7,7 +7,8 @@ import (
 )
 
 // A queue may have a lane for each of a million keys. The tracker knows no more than maxWaiting
-// lanes with waiting tasks, and the lanes that limits hold back. Later sweeps find dropped lanes again.
+// lanes with waiting tasks, the lanes that limits hold back, and the lanes of the tasks before those. Later sweeps
+// find dropped lanes again.
 const (
 	maxWaiting = 40_000
 	// fullWaiting is how many lanes that are due are enough for now.
@@ -19,20 +20,28 @@ func (l *Tracker) Full(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := 0
-	for f := range l.allWaiting {
-		if !f.Due.After(now) {
-			due++
+	for _, w := range l.waiting {
+		for _, h := range w {
+			due += dueIn(h, 0, now)
 		}
 	}
 	return due >= fullWaiting
 }
 
-// allWaiting yields the lanes in which a task is known, but for the parked ones.
-func (l *Tracker) allWaiting(yield func(*laneState) bool) {
+// dueIn returns how many lanes of a heap are due, of those below a place in it.
+func dueIn(h laneHeap, at int, now time.Time) int {
+	if at >= len(h) || h[at].Due.After(now) { // those below are due later
+		return 0
+	}
+	return 1 + dueIn(h, 2*at+1, now) + dueIn(h, 2*at+2, now)
+}
+
+// expendable yields the lanes that are counted as known.
+func (l *Tracker) expendable(yield func(*laneState) bool) {
 	for _, w := range l.waiting {
 		for _, h := range w {
 			for _, f := range h {
-				if !yield(f) {
+				if f.awaited == 0 && !yield(f) {
 					return
 				}
 			}
@@ -53,7 +62,7 @@ func (l *Tracker) trim() {
 		}
 		return 0, f.Priority
 	}
-	list := slices.SortedFunc(l.allWaiting, func(f, g *laneState) int {
+	list := slices.SortedFunc(l.expendable, func(f, g *laneState) int {
 		later, priority := rank(f)
 		laterOther, priorityOther := rank(g)
 		return cmp.Or(cmp.Compare(later, laterOther), cmp.Compare(priority, priorityOther), f.Due.Compare(g.Due))

@@ -51,7 +51,8 @@ type laneState struct {
 	wait      time.Duration // the last guess of how long a limit holds the lane back
 	guessed   bool          // the lane is parked until a guessed time
 	heldUntil time.Time     // when limits are last known to have held tasks of the lane back; zero if they never were
-	behind    *FirstTask    // while the lane is parked behind a task that is due later: that task
+	behind    *awaitedTask  // while the lane is parked behind a task that is due later: that task
+	awaited   int           // how many parked lanes wait for the first task of this lane
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 

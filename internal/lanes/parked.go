@@ -3,6 +3,7 @@ package lanes
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -15,6 +16,13 @@ type parkedLanes struct {
 	lanes     laneHeap
 	retry     time.Time
 	heapIndex int // in the heap of retries
+}
+
+// awaitedTask is a task behind which a lane is parked.
+type awaitedTask struct {
+	FirstTask
+	head  *laneState    // its lane
+	pause time.Duration // after the task has fallen due, in which it may end
 }
 
 // comesBefore reports whether the limit is tried again before another one.
@@ -35,8 +43,9 @@ const maxReleased = 128
 // Parked lanes are tried again even without an event, since an event may have been missed. However
 // many lanes are parked, a bounded number is tried in a second, so that other lanes have their share.
 const (
-	// recheck is the longest pause of a lane behind a task that is due later. The pause is longer if
-	// more than recheckRate such lanes would be tried in a second.
+	// recheck is the longest pause of a lane behind a task that is due later, counted from the last sweep
+	// that has found the task in its place. The pause is longer if more than recheckRate such lanes would be
+	// tried in a second.
 	recheck, recheckRate = 5 * time.Minute, 250
 	// firstRate is how many lanes are tried in a second soon after they were parked, and guessRate
 	// is how many later.
@@ -86,24 +95,37 @@ func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause 
 	if f == nil || f.heapIndex == notInHeap || f.parked != nil {
 		return
 	}
-	now := time.Now()
-	until := now
-	if task.Due.After(now) {
-		until = task.Due
-	}
-	f.retried, f.heldUntil = true, now
+	f.retried, f.heldUntil, f.claimed = true, time.Now(), l.sweeps
+	behind := &awaitedTask{task, l.stateOf(task.Lane), pause}
+	retry := l.retryBehind(behind)
 	if l.freedSince[limit] {
 		f.wait, f.retried = 0, false
-	} else {
-		longest := max(recheck, time.Duration(l.behind)*time.Second/recheckRate)
-		until = until.Add(pause)
-		if again := now.Add(longest/2 + rand.N(longest/2)); again.Before(until) {
-			until = again
-		}
+		retry = l.together(task.Due)
 	}
-	l.park(f, limit, l.together(until))
-	f.behind, f.claimed = &task, l.sweeps
+	l.park(f, limit, retry)
+	f.behind = behind
 	l.behind++
+	if behind.head.Due.IsZero() {
+		l.find(behind.head, task)
+	}
+	l.count(behind.head, -1)
+	behind.head.awaited++
+	l.count(behind.head, 1)
+}
+
+// retryBehind returns when to try a lane again that waits for a task.
+func (l *Tracker) retryBehind(task *awaitedTask) time.Time {
+	now := time.Now()
+	retry := now
+	if task.Due.After(now) {
+		retry = task.Due
+	}
+	retry = retry.Add(task.pause)
+	longest := max(recheck, time.Duration(l.behind)*time.Second/recheckRate)
+	if again := now.Add(longest/2 + rand.N(longest/2)); again.Before(retry) {
+		retry = again
+	}
+	return l.together(retry)
 }
 
 // together returns a time at which to try a lane again. A time far off becomes a little earlier, so
@@ -140,6 +162,10 @@ func (l *Tracker) park(f *laneState, limit string, retry time.Time) {
 func (l *Tracker) unpark(f *laneState) {
 	if f.behind != nil {
 		l.behind--
+		head := f.behind.head
+		l.count(head, -1)
+		head.awaited--
+		l.count(head, 1)
 	}
 	if f.guessed {
 		l.guessed--
@@ -147,8 +173,15 @@ func (l *Tracker) unpark(f *laneState) {
 	f.parked, f.behind, f.guessed = nil, nil, false
 }
 
+// seemsHeld reports whether a task seems to be held back by the first task of the next lane, which has failed
+// and waits. Only a claim finds out, but new keys need not wait until all such lanes have been tried.
+func (l *Tracker) seemsHeld(t, next FirstTask, now time.Time) bool {
+	return next.Key == t.Key && next.Kind == t.Kind && next.State == t.State && next.Attempts > t.Attempts &&
+		next.Due.After(now) && !t.Due.After(now) && l.rules.Ordered(t.Lane)
+}
+
 // releaseMoved releases the lanes that wait behind tasks that the last sweep has not found where they
-// were: they may have ended.
+// were: they may have ended. The others wait on.
 func (l *Tracker) releaseMoved() {
 	if l.behind == 0 {
 		return
@@ -165,8 +198,18 @@ func (l *Tracker) releaseMoved() {
 			l.remove(f)
 			f.retried, f.heldUntil = false, time.Now()
 			l.push(f)
+			continue
+		}
+		if f.parked.allBehind() {
+			f.parked.retry = l.retryBehind(f.behind)
 		}
 	}
+	heap.Init(&l.retries)
+}
+
+// allBehind reports whether all lanes of a limit wait for a task that is due later.
+func (h *parkedLanes) allBehind() bool {
+	return !slices.ContainsFunc(h.lanes, func(f *laneState) bool { return f.behind == nil })
 }
 
 // retimeParked makes lanes come back earlier if the tasks before them fall due earlier under the
@@ -179,6 +222,7 @@ func (l *Tracker) retimeParked() {
 			}
 			if delay, known := l.rules.DelayOf(f.behind.Lane); known && f.behind.Delayed() {
 				longer := delay - f.behind.Delay
+				f.behind.Due = f.behind.Due.Add(longer)
 				if f.behind.Delay = delay; longer < 0 {
 					h.retry = h.retry.Add(longer)
 				}

@@ -75,6 +75,7 @@ type rules struct {
 
 func (r rules) DelayOf(at store.Lane) (time.Duration, bool) { return r.delay(at) }
 func (r rules) Limited(at store.Lane) bool                  { return r.limited(at) }
+func (r rules) Ordered(at store.Lane) bool                  { return r.limited(at) }
 
 // noLimits reports that the tasks of no lane have limits.
 func noLimits(store.Lane) bool { return false }

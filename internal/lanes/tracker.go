@@ -22,7 +22,7 @@ type Tracker struct {
 	// waiting has the lanes with a known task, by priority, except parked lanes.
 	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
-	known      int   // lanes in waiting
+	known      int   // lanes in waiting, but for those for which parked lanes wait
 	// empty has the lanes in which no task is known, the last emptied first. Their
 	// tasks come back: without the anchor up to which a lane has been claimed, every
 	// claim of a task that comes into it would read the index entries of all tasks
@@ -53,6 +53,8 @@ type Rules interface {
 	DelayOf(store.Lane) (time.Duration, bool)
 	// Limited reports whether the tasks of a lane have limits.
 	Limited(store.Lane) bool
+	// Ordered reports whether the tasks of a lane are in a sequence.
+	Ordered(store.Lane) bool
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
@@ -110,7 +112,14 @@ func (l *Tracker) push(f *laneState) {
 	}
 	f.class = f.classNow()
 	heap.Push(&w[f.class], f)
-	l.known++
+	l.count(f, 1)
+}
+
+// count adds by to the number of known lanes if the lane is one of them.
+func (l *Tracker) count(f *laneState, by int) {
+	if f.heapIndex != notInHeap && f.parked == nil && f.awaited == 0 {
+		l.known += by
+	}
 }
 
 // remove removes a lane from the lanes with its priority, or with its limit.
@@ -122,7 +131,7 @@ func (l *Tracker) remove(f *laneState) {
 		}
 		return
 	}
-	l.known--
+	l.count(f, -1)
 	w := l.waiting[f.Priority]
 	if heap.Remove(&w[f.class], f.heapIndex); w.empty() {
 		delete(l.waiting, f.Priority)
@@ -276,7 +285,8 @@ func (l *Tracker) Emptied(list []store.Lane, took map[store.Lane]int64, start ti
 func (l *Tracker) SweptPage(found []FirstTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range found {
+	now := time.Now()
+	for i, t := range found {
 		if missed, ok := l.missed[t.Lane]; ok && missed.anchor == t.Anchor {
 			l.missed[t.Lane] = missedTask{t.Anchor, l.sweeps}
 		}
@@ -284,9 +294,13 @@ func (l *Tracker) SweptPage(found []FirstTask) {
 		if f == nil && t.Due.IsZero() {
 			continue
 		}
+		isNew := f == nil
 		f = l.stateOf(t.Lane)
 		if f.swept, f.sweptAnchor = l.sweeps, t.Anchor; t.Due.IsZero() {
 			continue
+		}
+		if isNew && i+1 < len(found) {
+			f.retried = l.seemsHeld(t, found[i+1], now)
 		}
 		if f.claimed != l.sweeps || t.precedes(f) {
 			l.find(f, t)
