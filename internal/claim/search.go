@@ -52,8 +52,8 @@ type sweep struct {
 	now      int64         // of the first lane, by the database's clock, or 0
 	took     time.Duration // up to now
 	lanes    int
-	policies int64         // the version of the policies when it began
-	failures int           // in a row
+	policies int64 // the version of the policies when it began
+	failures int   // in a row
 }
 
 const (

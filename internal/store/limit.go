@@ -113,11 +113,11 @@ func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quota
 	var names []string
 	for name, n := range needed {
 		q := quotas[name]
-		if n -= len(q.free); n <= 0 || len(q.missing) == 0 {
+		if n -= len(q.free); n <= 0 || q.missing == 0 {
 			continue
 		}
 		names = append(names, name)
-		for _, number := range q.missing[:min(n, len(q.missing))] {
+		for _, number := range q.firstMissing(n) {
 			missing = append(missing, statements.NewPermit{Name: name, N: number})
 		}
 	}

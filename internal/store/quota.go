@@ -119,30 +119,29 @@ type quota struct {
 	reserved int           // how many of them the statement under way may find
 	wait     time.Duration // until there is room again, or 0 if nobody knows
 	free     []*statements.Permit
-	missing  []int              // the numbers of permits that are not there yet
-	holder   *statements.Permit // of a sequence: names the task that comes next, if one has begun
+	permits  []*statements.Permit // that are there
+	missing  int                  // how many permits are not there yet
+	holder   *statements.Permit   // of a sequence: names the task that comes next, if one has begun
 }
 
 // newQuota returns what a limit admits that has permits.
 func newQuota(l Limit, permits []*statements.Permit) *quota {
-	q, there, taken := &quota{Limit: l}, map[int]bool{}, 0
+	q, taken := &quota{Limit: l, permits: permits, missing: l.permits()}, 0
 	for _, p := range permits {
-		there[p.N] = true
+		inLimit := p.N < l.permits() // Most may have been higher
+		if inLimit {
+			q.missing--
+		}
 		switch {
 		case q.isTaken(p):
 			taken++
-		case p.N < l.permits():
+		case inLimit:
 			q.free = append(q.free, p)
-		}
-	}
-	for n := range l.permits() {
-		if !there[n] {
-			q.missing = append(q.missing, n)
 		}
 	}
 	// Claims that begin at the same time should not all try the same ones.
 	rand.Shuffle(len(q.free), func(i, j int) { q.free[i], q.free[j] = q.free[j], q.free[i] })
-	q.room = max(min(len(q.free)+len(q.missing), l.permits()-taken), 0) // Most may have been higher
+	q.room = max(min(len(q.free)+q.missing, l.permits()-taken), 0)
 	if l.Form == Bucket {
 		q.room, q.wait = l.Most, 0
 		if len(q.free) > 0 {
@@ -150,6 +149,20 @@ func newQuota(l Limit, permits []*statements.Permit) *quota {
 		}
 	}
 	return q
+}
+
+// firstMissing returns the first numbers of permits that are not there yet, up to n.
+func (q *quota) firstMissing(n int) (numbers []int) {
+	there := make(map[int]bool, len(q.permits))
+	for _, p := range q.permits {
+		there[p.N] = true
+	}
+	for number := 0; len(numbers) < min(n, q.missing); number++ {
+		if !there[number] {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // isTaken reports whether a permit is taken.
