@@ -195,6 +195,11 @@ func (p Policy) Wait(n int64) (delay, jitter time.Duration) {
 // Key returns 16 hexadecimal digits that identify the policy by its text. Two
 // policies with the same text have the same key.
 func (p Policy) Key() string {
-	sum := sha256.Sum256([]byte(p.String()))
+	return KeyOf(p.String())
+}
+
+// KeyOf returns the [Policy.Key] of a policy with a text.
+func KeyOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }

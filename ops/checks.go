@@ -69,9 +69,9 @@ func (o *Ops) checkPolicies(ctx context.Context) ([]Finding, error) {
 	own := 0
 	err := o.store.AllPolicies(ctx, func(key, text string) error {
 		own++
-		policy, err := backoff.Parse(text)
+		policy, err := store.PolicyOf(map[string]string{key: text}, key)
 		if err != nil {
-			findings = append(findings, Finding{Level: Broken, Text: fmt.Sprintf("per-task policy %s cannot be read: %v", key, err),
+			findings = append(findings, Finding{Level: Broken, Text: fmt.Sprintf("a per-task policy cannot be read: %v", err),
 				Advice: "its tasks wait until workers can read it: upgrade the workers, or correct the text in the table of policies"})
 			return nil
 		}

@@ -72,7 +72,7 @@ func TestDiagnose(t *testing.T) {
 			level ops.Level
 			text  string
 		}{
-			"policies": {ops.Broken, "per-task policy broken cannot be read: backoff: "},
+			"policies": {ops.Broken, "a per-task policy cannot be read: policy broken: backoff: "},
 			"overdue":  {ops.Attention, "3 tasks of kind report in queue default overdue, the first since "},
 			"leases":   {ops.Attention, "the leases of 2 tasks ended more than an hour ago, and no worker has claimed them since"},
 		} {

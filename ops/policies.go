@@ -56,17 +56,11 @@ func (p *Policies) readOwn(ctx context.Context, s *store.Store, keys []string) e
 		return err
 	}
 	for _, key := range keys {
-		text, ok := texts[key]
-		if !ok {
-			p.Unreadable[key] = fmt.Errorf("policy %s is not in the policies table", key)
-			continue
+		if policy, err := store.PolicyOf(texts, key); err != nil {
+			p.Unreadable[key] = err
+		} else {
+			p.own[key] = policy
 		}
-		policy, err := backoff.Parse(text)
-		if err != nil {
-			p.Unreadable[key] = fmt.Errorf("policy %s: %w", key, err)
-			continue
-		}
-		p.own[key] = policy
 	}
 	return nil
 }
@@ -190,9 +184,8 @@ func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, erro
 	if err != nil {
 		return backoff.Policy{}, err
 	}
-	text, ok := texts[key]
-	if !ok {
+	if _, ok := texts[key]; !ok {
 		return backoff.Policy{}, fmt.Errorf("%w with policy %.100q: it is not in the policies table", falldue.ErrNotFound, key)
 	}
-	return backoff.Parse(text)
+	return store.PolicyOf(texts, key)
 }

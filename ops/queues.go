@@ -46,6 +46,10 @@ func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 
 // waiting is [Ops.Queues] without the kinds that are blocked.
 func (o *Ops) waiting(ctx context.Context) ([]Queue, error) {
+	// Without tasks, nothing needs the table of changes, which a user may be unable to read.
+	if names, err := o.store.Queues(ctx); err != nil || len(names) == 0 {
+		return nil, err
+	}
 	now, err := o.snapshot(ctx)
 	if err != nil {
 		return nil, err

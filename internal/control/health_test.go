@@ -25,7 +25,8 @@ import (
 func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		texts := map[string]string{"a": "2 * theirs", "b": "1h"}
+		a, b := backoff.KeyOf("2h"), backoff.KeyOf("1h")
+		texts := map[string]string{a: "2 * theirs", b: "1h"}
 		o := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		go o.Work(ctx)
@@ -42,11 +43,11 @@ func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 				o.PolicyOf("default", store.Lane{Policy: key}, func() {})
 			}
 		}
-		ask("a", "b", "c")
-		announces("one of a newer release, and one that is not there", "a", "c")
-		texts = map[string]string{"a": "2h"}
+		ask(a, b, "c")
+		announces("one of a newer release, and one that is not there", a, "c")
+		texts = map[string]string{a: "2h"}
 		time.Sleep(retryRefused)
-		ask("a", "c")
+		ask(a, "c")
 		announces("one can be read", "c")
 		time.Sleep(retryRefused + keepUnreadable)
 		announces("nobody asks for the other one")

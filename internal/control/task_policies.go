@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -156,14 +155,9 @@ func (o *TaskPolicies) Load(ctx context.Context, keys []string) (map[string]Cach
 	var parsed []string // keys
 	var compiled []*CompiledPolicy
 	for _, key := range keys {
-		text, ok := texts[key]
-		if !ok {
-			policies[key] = refused(fmt.Errorf("policy %s is not in the policies table", key))
-			continue
-		}
-		policy, err := backoff.Parse(text)
+		policy, err := store.PolicyOf(texts, key)
 		if err != nil {
-			policies[key] = refused(fmt.Errorf("policy %s: %w", key, err))
+			policies[key] = refused(err)
 			continue
 		}
 		parsed, compiled = append(parsed, key), append(compiled, Compile(policy))

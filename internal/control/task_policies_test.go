@@ -55,7 +55,8 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		texts, failures := map[string]string{"nonsense": "delay nonsense", "refused": "delay 7s"}, 0
+		refusedKey, missingKey := backoff.KeyOf("delay 7s"), backoff.KeyOf("delay 9s")
+		texts, failures := map[string]string{"nonsense": "delay nonsense", refusedKey: "delay 7s", "forged": "delay 8s"}, 0
 		policies := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) {
 			if failures++; failures < 3 {
 				return nil, errors.New("no connection")
@@ -74,30 +75,32 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 			return policies.PolicyOf("default", ownLane(key), func() { ready[key] = true })
 		}
 		for i := range 100 {
-			texts[fmt.Sprint(i)] = "delay 1s"
-			ask(fmt.Sprint(i))
+			text := fmt.Sprintf("delay %dm", i)
+			texts[backoff.KeyOf(text)] = text
+			ask(backoff.KeyOf(text))
 		}
 		ask("nonsense")
-		ask("refused")
-		ask("missing")
+		ask("forged")
+		ask(refusedKey)
+		ask(missingKey)
 		ctx, cancel := context.WithCancel(t.Context())
 		go policies.Work(ctx)
 		time.Sleep(time.Minute) // of synctest's clock
 		synctest.Wait()
-		if len(ready) != 100 || ask("7") == nil {
+		if len(ready) != 100 || ask(backoff.KeyOf("delay 7m")) == nil {
 			t.Errorf("%d policies are known, want 100", len(ready))
 		}
-		for _, text := range []string{"no connection", "nonsense", "computed differently", "missing is not in"} {
+		for _, text := range []string{"no connection", "nonsense", "computed differently", missingKey + " is not in", "whose key is " + backoff.KeyOf("delay 8s")} {
 			if !strings.Contains(log.String(), text) {
 				t.Errorf("the log does not say %q:\n%s", text, log.String())
 			}
 		}
-		texts["missing"] = "delay 1s"
-		if ask("missing"); ask("refused") != nil {
+		texts[missingKey] = "delay 9s"
+		if ask(missingKey); ask(refusedKey) != nil {
 			t.Error("a policy that the database computes differently is used")
 		}
 		time.Sleep(time.Second)
-		if synctest.Wait(); ask("missing") == nil || !ready["missing"] {
+		if synctest.Wait(); ask(missingKey) == nil || !ready[missingKey] {
 			t.Error("a policy that has come back is not read")
 		}
 		cancel()

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -37,8 +39,8 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 	if !s.server.Caps.SingleWriter {
 		alone, cancel := context.WithTimeout(ctx, aloneFor)
 		defer cancel()
-		if s.putAlone(alone, texts) == nil {
-			return true, nil
+		if err := s.putAlone(alone, texts); err == nil || errors.Is(err, errForgedPolicy) {
+			return err == nil, err
 		}
 	}
 	return false, s.explain(s.put(ctx, unprepared{tx}, texts))
@@ -46,12 +48,29 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 
 // putAlone stores the policies that are not stored on a connection of the pool.
 func (s *Store) putAlone(ctx context.Context, texts map[string]string) error {
-	texts, err := s.MissingPolicies(ctx, texts)
+	texts, err := reading(ctx, s, func(x runner) (map[string]string, error) { return s.missing(ctx, x, texts) })
 	if err != nil || len(texts) == 0 {
 		return err
 	}
 	_, err = inTx(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.put(ctx, x, texts) })
 	return err
+}
+
+// PolicyOf returns the policy of a key, out of texts that [Store.Policies] has returned. The key is the
+// hash of the text: an enqueuer cannot give another enqueuer's tasks a policy.
+func PolicyOf(texts map[string]string, key string) (backoff.Policy, error) {
+	text, ok := texts[key]
+	if !ok {
+		return backoff.Policy{}, fmt.Errorf("policy %s is not in the policies table", key)
+	}
+	policy, err := backoff.Parse(text)
+	if err != nil {
+		return policy, fmt.Errorf("policy %s: %w", key, err)
+	}
+	if hash := backoff.KeyOf(text); hash != key {
+		return policy, fmt.Errorf("policy %s: the policies table has the text %q, whose key is %s; delete that row", key, text, hash)
+	}
+	return policy, nil
 }
 
 // put stores policies in the order of their keys, so that no two transactions wait for
@@ -72,9 +91,18 @@ func (s *Store) MissingPolicies(ctx context.Context, texts map[string]string) (m
 	return without(texts, stored), err
 }
 
+// errForgedPolicy is the error of a policy whose key has another text in the table. Tasks with that
+// policy would never run.
+var errForgedPolicy = errors.New("the policies table has another text under a policy's key; delete that row")
+
 // missing returns those policies that a transaction does not see in the table.
 func (s *Store) missing(ctx context.Context, tx runner, texts map[string]string) (map[string]string, error) {
 	seen, err := s.policies(ctx, tx, slices.Collect(maps.Keys(texts)))
+	for key, text := range seen {
+		if text != texts[key] {
+			return nil, fmt.Errorf("%w: key %s, text %q, want %q", errForgedPolicy, key, text, texts[key])
+		}
+	}
 	return without(texts, seen), err
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 )
 
 // edit is a change that somebody makes to a row.
@@ -191,6 +193,42 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 			if strings.Contains(log.String(), stop) {
 				t.Errorf("a row delayed others:\n%.2000s", log.String())
 			}
+		}
+	})
+}
+
+// TestForgedPolicyIsRefused: a policy that was stored in advance under another policy's key neither
+// takes the place of that policy nor lets its tasks wait indefinitely.
+func TestForgedPolicyIsRefused(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		server := hooks.StoreOf(q).Server()
+		own := backoff.Constant(time.Hour)
+		db.MustExec("insert into falldue_policies (" + server.Quote("key") + ", policy, created_at) values ('" + own.Key() + "', 'delay 0s', " + server.Clock().Now + ")")
+		kind := falldue.NewKind[string]("k", falldue.KindConfig{})
+		refused := func(how string, err error) {
+			if err == nil || !strings.Contains(err.Error(), own.Key()) || !strings.Contains(err.Error(), "delay 0s") {
+				t.Errorf("%s: error %v, want one with the key and the stored text", how, err)
+			}
+		}
+		_, err = kind.Enqueue(t.Context(), q, "x", falldue.EnqueueOptions{Policy: own})
+		refused("enqueue", err)
+		tx := db.MustBegin()
+		_, err = kind.EnqueueTx(t.Context(), q, tx, "x", falldue.EnqueueOptions{Policy: own})
+		refused("in a transaction", err)
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+		if _, err := ops.New(q).PolicyByKey(t.Context(), own.Key()); err == nil {
+			t.Error("ops reads the forged policy")
 		}
 	})
 }

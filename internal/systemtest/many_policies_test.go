@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -33,8 +34,9 @@ func TestManyPoliciesDelayNoOtherTask(t *testing.T) {
 		for from := 0; from < own; from += batch {
 			var policies, tasks []string
 			for i := from; i < from+batch; i++ {
-				policies = append(policies, fmt.Sprintf("('%016x', 'delay %dh', %s)", i, i+1, clock.Now))
-				tasks = append(tasks, fmt.Sprintf("('default', 'k', '%016x', 1, %s, %[2]s, '7')", i, clock.Now))
+				text := fmt.Sprintf("delay %dh", i+1)
+				policies = append(policies, fmt.Sprintf("('%s', '%s', %s)", backoff.KeyOf(text), text, clock.Now))
+				tasks = append(tasks, fmt.Sprintf("('default', 'k', '%s', 1, %s, %[2]s, '7')", backoff.KeyOf(text), clock.Now))
 			}
 			db.MustExec("insert into falldue_policies (" + server.Quote("key") + ", policy, created_at) values " + strings.Join(policies, ","))
 			db.MustExec("insert into falldue_tasks (queue, kind, policy, attempts, updated_at, created_at, payload) values " + strings.Join(tasks, ","))

@@ -83,6 +83,9 @@ func (k *PolicyStore) Stored(texts map[string]string) {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	for key, text := range texts {
+		if backoff.KeyOf(text) != key { // an edited row, which is not to be stored again
+			continue
+		}
 		k.Known[key] = knownPolicy{text, time.Now()}
 		for other := range k.Known {
 			if len(k.Known) <= maxKnown {
