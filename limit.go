@@ -86,7 +86,7 @@ func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.
 // a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
 // key, or without the part.
 func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
-	l.limit = l.limit.perKeyOr(part)
+	l.limit = l.perKeyOr(part)
 	return l
 }
 
@@ -111,7 +111,7 @@ func (l RateLimit) Burst(n int) RateLimit {
 // a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
 // key, or without the part.
 func (l RateLimit) PerKey(part ...string) RateLimit {
-	l.limit = l.limit.perKeyOr(part)
+	l.limit = l.perKeyOr(part)
 	return l
 }
 

@@ -303,7 +303,7 @@ func (s *survey) failed(most int) (list []failedLane, more bool) {
 		more, left = more || len(lanes) < len(all[at]), left-len(lanes)
 		all[at] = lanes
 	}
-	for n := 0; n < most; n++ {
+	for n := range most {
 		for _, at := range groups {
 			if n < len(all[at]) {
 				list = append(list, all[at][n])
