@@ -77,6 +77,21 @@ type Config struct {
 	// has ended, before it cancels their contexts. A negative value cancels them
 	// immediately. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
+	// StuckTimeout is how long a handler can continue after its context has ended, for whatever
+	// reason: up to 24 hours. After that the worker gives the handler up. Its slot is free
+	// for another handler, its run ends with an error that wraps [ErrStuck] and has the handler's
+	// stack, and Run does not wait for it. Go cannot end the handler, so it continues, perhaps
+	// during the next attempt: its later DoneTx returns [ErrLeaseLost]. Limits no longer count it.
+	// Defaults to 0: no handler is given up.
+	StuckTimeout time.Duration
+	// MaxStuck is how many handlers that were given up can continue at the same time. After one more,
+	// Run stops and returns an error that wraps [ErrStuck], so that the process can restart.
+	// Defaults to 10. A negative value is for none.
+	MaxStuck int
+	// OnStuck decides about the task of a handler that is given up. It returns the error with
+	// which the run ends, such as [Discard] of err. A nil error counts as err: the attempt has
+	// failed, or is not counted if the worker stops. Defaults to nil: err.
+	OnStuck func(run RunInfo, err error) error
 	// DoneRetention is how long done tasks stay in the table with their results, unless
 	// their kind sets its own ([KindConfig]): up to 36,500 days, [Forever], or
 	// [DeleteImmediately]. Defaults to DeleteImmediately.
@@ -182,6 +197,12 @@ func (c Config) withDefaults() Config {
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 30 * time.Second
 	}
+	switch {
+	case c.MaxStuck == 0:
+		c.MaxStuck = 10
+	case c.MaxStuck < 0:
+		c.MaxStuck = 0
+	}
 	if c.MaxPayload == 0 {
 		c.MaxPayload = 1 << 20
 	}
@@ -226,6 +247,7 @@ func (c Config) validate(s dialect.Server) error {
 	}{
 		{"PollInterval", c.PollInterval, time.Millisecond, time.Hour},
 		{"Lease", c.Lease, time.Second, 24 * time.Hour},
+		{"StuckTimeout", c.StuckTimeout, 0, 24 * time.Hour},
 	} {
 		if r.value < r.min || r.value > r.max {
 			return invalid("%s %v: must be %v to %v", r.name, r.value, r.min, r.max)

@@ -265,7 +265,10 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
-	if e.Metadata, err = storedMetadata(o.Metadata, d.marks); err != nil {
+	if o.Timeout < 0 {
+		return e, invalid("Timeout %v: must be 0 or more", o.Timeout)
+	}
+	if e.Metadata, err = storedMetadata(o.Metadata, d.marks, o.Timeout); err != nil {
 		return e, err
 	}
 	payload, err := toStore("payload", d.args, q.cfg.MaxPayload)

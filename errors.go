@@ -23,6 +23,9 @@ var (
 	// ErrStopping is the cause of the end of a handler's context when the handler
 	// still ran Config.ShutdownTimeout after the context of Run had ended.
 	ErrStopping = outcome.ErrStopping
+	// ErrStuck is wrapped by the error of a run whose handler did not return within Config.StuckTimeout of the end
+	// of its context, and by the error of [Queue.Run] if such handlers still run.
+	ErrStuck = outcome.ErrStuck
 	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
 	ErrNotCommitted = outcome.ErrNotCommitted

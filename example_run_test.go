@@ -116,3 +116,45 @@ func ExampleQueue_Wake() {
 	// Output:
 	// invoice of order 42
 }
+
+// A handler that ignores the end of its context is given up: Run does not wait for it, and OnStuck
+// decides about its task.
+func ExampleConfig_stuckTimeout() {
+	cfg := falldue.Config{
+		StuckTimeout: 30 * time.Second, // after the end of a handler's context
+		MaxStuck:     5,                // then Run returns an error, and the process restarts
+		OnStuck: func(run falldue.RunInfo, err error) error {
+			if run.Kind == "card.charge" {
+				return falldue.Discard(err) // a person looks whether the charge was made
+			}
+			return err // the attempt has failed
+		},
+	}
+	cfg.StuckTimeout, cfg.MaxStuck = time.Millisecond, -1 // so that this example ends
+	q, closeQueue := openQueue(cfg)
+	defer closeQueue()
+
+	charge := falldue.NewKind[string]("card.charge", falldue.KindConfig{})
+	ctx := context.Background()
+	receipt, err := charge.Enqueue(ctx, q, "order 42", falldue.EnqueueOptions{Timeout: time.Millisecond})
+	if err != nil {
+		log.Panic(err)
+	}
+	forever := make(chan struct{})
+	defer close(forever)
+	falldue.Handle(q, charge, func(context.Context, falldue.Task[string]) error {
+		<-forever
+		return nil
+	})
+	fmt.Println("stuck:", errors.Is(q.Run(ctx), falldue.ErrStuck))
+	task, err := q.Task(ctx, receipt.ID)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State)
+	fmt.Println(task.LastError)
+	// Output:
+	// stuck: true
+	// dead
+	// falldue: handler is stuck: it has not returned within 1ms of the end of its context: falldue: handler timed out
+}

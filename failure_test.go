@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -46,7 +48,7 @@ func TestErrorsThatCannotBeReadAreFailedAttempts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fn := chain(handlerFunc(func(context.Context, *run.Run) error { return c.err }), limitTime(time.Minute), recoverPanics)
 			start := time.Now()
-			err := fn(t.Context(), &run.Run{})
+			err := fn(t.Context(), &run.Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: error %v, want %q", name, err, c.says)
 			}

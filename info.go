@@ -48,6 +48,8 @@ type TaskInfo struct {
 	Attempts int
 	// MaxAttempts is the task's own limit of attempts, or 0 if it has its policy's.
 	MaxAttempts int
+	// Timeout is the task's own [EnqueueOptions].Timeout, or 0 if it has its kind's.
+	Timeout time.Duration
 	// Fence goes up with each claim of the task. A cancel raises it, too, and so do
 	// [ConflictReplace] and the retry of a done task.
 	Fence int64
@@ -118,7 +120,7 @@ type Attempt struct {
 	Duration time.Duration
 	// Error is the text of the error, cut after 16 KiB.
 	Error string
-	// Stack is the stack of a panic, or "".
+	// Stack is the stack of a panic or of a stuck handler, or "".
 	Stack string
 }
 

@@ -247,7 +247,7 @@ func (s internals) Through(ctx context.Context, entries []store.Entry, put func(
 		}
 		params[i] = EnqueueParams{
 			kind: &kind{name: e.Kind, KindConfig: KindConfig{Queue: e.Queue, Priority: e.Priority}}, args: json.RawMessage(payload),
-			opts: EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Metadata: store.ReadMetadata([]byte(e.Metadata.V))},
+			opts: EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Metadata: store.ReadMetadata([]byte(e.Metadata.V)), Timeout: store.ReadTimeout([]byte(e.Metadata.V))},
 			put: func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
 				called = true
 				list, err := s.scheduled(tasks, entries)

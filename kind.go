@@ -29,7 +29,8 @@ type KindConfig struct {
 	// number run first. Defaults to 0.
 	Priority int
 	// Timeout is how long a handler can run before its context ends with the cause
-	// [ErrTimeout]. The handler's return value still counts then. Defaults to 0: no limit.
+	// [ErrTimeout]. The handler's return value still counts then. Config.StuckTimeout is for
+	// handlers that do not return. Defaults to 0: no limit.
 	Timeout time.Duration
 	// ImmediateLostRetries is how many of a task's first attempts are retried without the
 	// policy's delay if their worker dies: as soon as the lease expires. Later attempts wait

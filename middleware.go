@@ -1,6 +1,7 @@
 package falldue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,13 +42,15 @@ func recoverPanics(next handlerFunc) handlerFunc {
 	}
 }
 
-// limitTime ends the context of a handler after d. A d of 0 sets no limit.
-func limitTime(d time.Duration) func(handlerFunc) handlerFunc {
+// limitTime ends the context of a handler after its task's timeout, or else after the kind's. A
+// timeout of 0 sets no limit.
+func limitTime(kinds time.Duration) func(handlerFunc) handlerFunc {
 	return func(next handlerFunc) handlerFunc {
-		if d == 0 {
-			return next
-		}
 		return func(ctx context.Context, r *run.Run) error {
+			d := cmp.Or(store.ReadTimeout(r.Claim.Metadata), kinds)
+			if d == 0 {
+				return next(ctx, r)
+			}
 			ctx, stop := context.WithTimeoutCause(ctx, d, ErrTimeout)
 			defer stop()
 			defer r.Limit(d)()
@@ -129,12 +132,31 @@ func recovered(fn HandlerFunc) HandlerFunc {
 // readError reads an error of a handler.
 func readError(err error) *outcome.Failure { return outcome.Read(err, stackOf) }
 
-// stackOf returns the stack of a panic that an error describes, or "".
+// stackOf returns the stack of a panic or of a stuck handler that an error describes, or "".
 func stackOf(err error) string {
 	if p, ok := errors.AsType[*PanicError](err); ok {
 		return p.Stack
 	}
+	if s, ok := errors.AsType[*outcome.StuckError](err); ok {
+		return s.Stack
+	}
 	return ""
+}
+
+// stuckFailure returns how the run of a stuck handler ends. err says that it is stuck.
+func (c Config) stuckFailure(r *run.Run, err error) *outcome.Failure {
+	if c.OnStuck == nil {
+		return readError(err)
+	}
+	decide := recovered(func(context.Context, *Run) error { return c.OnStuck(RunInfo(r.Info()), err) })
+	switch decided := decide(context.Background(), nil); {
+	case decided == nil:
+		return readError(err)
+	case errors.Is(decided, ErrStuck):
+		return readError(decided)
+	default:
+		return readError(fmt.Errorf("%w: %w", err, decided))
+	}
 }
 
 // readShown reads an error that middleware returned, as readError does.

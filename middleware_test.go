@@ -28,7 +28,7 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 			stop(ErrStopping)
 			return errors.New("late")
 		}), limitTime(time.Second), addCause, recoverPanics)
-		err := fn(ctx, &run.Run{})
+		err := fn(ctx, &run.Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}})
 		if !errors.Is(err, ErrTimeout) || errors.Is(err, ErrStopping) || !strings.HasSuffix(err.Error(), "timed out: late") {
 			t.Errorf("error %v, want that of the timeout", err)
 		}

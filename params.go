@@ -41,6 +41,9 @@ type EnqueueOptions struct {
 	// MaxAttempts is the number of attempts after which the task is dead, up to
 	// 2,147,483,647. Defaults to 0, the limit of its policy.
 	MaxAttempts int
+	// Timeout is how long the handler can run, as [KindConfig].Timeout is for all tasks of a kind.
+	// Defaults to 0: the timeout of the kind.
+	Timeout time.Duration
 	// Metadata is texts about the task by their names, such as the trace in which it was
 	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. Names that begin
 	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
@@ -115,15 +118,15 @@ func (p *EnqueueParams) AddMetadata(name, text string) {
 // context and the baggage of W3C, which are 512 and 8,192 bytes at most.
 const maxMetadata = 10 << 10
 
-// storedMetadata returns the JSON to store for the metadata of a task with marks of falldue's own,
-// NULL if there is neither.
-func storedMetadata(metadata map[string]string, marks []string) (stored sql.Null[string], err error) {
+// storedMetadata returns the JSON to store for the metadata of a task with marks of falldue's own
+// and a timeout, NULL if there is none of them.
+func storedMetadata(metadata map[string]string, marks []string, timeout time.Duration) (stored sql.Null[string], err error) {
 	for name := range metadata {
 		if prefix, reserved := store.ReservedMetadata(name); reserved {
 			return stored, invalid("metadata %.100q: the name must not begin with %q", name, prefix)
 		}
 	}
-	if metadata = store.Marked(metadata, marks); len(metadata) == 0 {
+	if metadata = store.Marked(metadata, marks, timeout); len(metadata) == 0 {
 		return stored, nil
 	}
 	text, err := storable.JSON(metadata)

@@ -22,9 +22,11 @@ import (
 // Run claims tasks from the configured queues and runs their handlers until ctx
 // ends. Then it claims no more tasks and releases the ones whose handlers have
 // not started. It waits up to Config.ShutdownTimeout for running handlers,
-// cancels the contexts of the others, waits for them too, and returns nil. Run
-// does not return before a handler that ignores its context, and it keeps
-// extending the lease of that handler's task.
+// cancels the contexts of the others, waits for them too, and returns nil. Without
+// Config.StuckTimeout, Run does not return before a handler that ignores its context, and
+// it keeps extending the lease of that handler's task.
+//
+// Run returns an error that wraps [ErrStuck] if handlers still run that were given up.
 //
 // Run returns an error immediately
 //   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
@@ -44,7 +46,9 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w := worker.New(ctx, q.workerConfig(handlers), q.store, q.policies, q.observer)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w := worker.New(ctx, stop, q.workerConfig(handlers), q.store, q.policies, q.observer)
 	if !q.life.Begin(w) {
 		return errors.New("falldue: Run is already running")
 	}
@@ -63,8 +67,7 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 			"Let it have 2 or more (SetMaxOpenConns, or pool_max_conns of pgx), or give handlers another pool", "lease", q.cfg.Lease)
 	}
 	defer q.store.Reserve()()
-	w.Run()
-	return nil
+	return w.Run()
 }
 
 // preflight checks that the database computes the delays of all policies as Go
@@ -147,6 +150,7 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 	w := worker.Config{
 		ID: cfg.workerID(), Queues: map[string]worker.Queue{}, Handlers: handlers,
 		PollInterval: cfg.PollInterval, Lease: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout, MaxPayload: cfg.MaxPayload,
+		Stuck: run.StuckConfig{After: cfg.StuckTimeout, Most: cfg.MaxStuck, Failure: cfg.stuckFailure},
 		Encode: func(kind string, id int64, json []byte) (string, error) {
 			return encode(codec, resultOf(kind, id), json)
 		},

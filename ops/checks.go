@@ -265,7 +265,7 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 		for _, kind := range slices.Sorted(maps.Keys(w.Overtime)) {
 			if w.Live() {
 				late = append(late, Finding{Level: Attention, Text: fmt.Sprintf("kind %s on worker %s: %s", kind, w.ID, w.Overtime[kind]),
-					Advice: "make the handler return when its context ends; until then it takes the place of another one"})
+					Advice: "make the handler return when its context ends; until then it takes the place of another one, unless Config.StuckTimeout gives it up"})
 			}
 		}
 	}

@@ -74,6 +74,32 @@ var stopCases = []conformanceCase{
 		}
 		waitForDeletion(t, q, id)
 	}},
+	{"too many stuck handlers end Run with an error, and OnStuck decides about their tasks", func(t *testing.T, f *fixture) {
+		decided := make(chan error, 1)
+		q := f.queue(t, falldue.Config{StuckTimeout: time.Millisecond, MaxStuck: -1, OnStuck: func(_ falldue.RunInfo, err error) error {
+			decided <- err
+			return falldue.Discard(err)
+		}})
+		k := falldue.NewKind[noteArgs]("stuck", falldue.KindConfig{Timeout: time.Millisecond})
+		release, returned := make(chan struct{}), make(chan struct{})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error {
+			defer close(returned)
+			<-release
+			return nil
+		})
+		id := enqueue(t, q, k, noteArgs{})
+		if err := q.Run(t.Context()); !errors.Is(err, falldue.ErrStuck) {
+			t.Errorf("Run returned %v, want ErrStuck", err)
+		}
+		if err := receive(t, decided, "the call of OnStuck"); !errors.Is(err, falldue.ErrStuck) || !errors.Is(err, falldue.ErrTimeout) {
+			t.Errorf("OnStuck decides about %v", err)
+		}
+		if info := readTask(t, q, id); info.State != falldue.StateDead {
+			t.Errorf("the task is %+v, want it dead", info)
+		}
+		close(release)
+		receive(t, returned, "the stuck handler to return")
+	}},
 	{"a queue can run again after it has stopped, but not twice at the same time", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("again", falldue.KindConfig{})

@@ -182,6 +182,7 @@ type taskJSON struct {
 	Running          bool              `json:"running"`
 	Attempts         int               `json:"attempts"`
 	MaxAttempts      int               `json:"max_attempts,omitempty"`
+	Timeout          string            `json:"timeout,omitempty"`
 	Fence            int64             `json:"fence"`
 	UpdatedAt        time.Time         `json:"updated_at"`
 	CreatedAt        time.Time         `json:"created_at"`
@@ -195,10 +196,18 @@ type taskJSON struct {
 	Result           json.RawMessage   `json:"result,omitempty"`
 }
 
+// ownTimeout returns the timeout of a task that has one of its own.
+func ownTimeout(t falldue.TaskInfo) string {
+	if t.Timeout == 0 {
+		return ""
+	}
+	return t.Timeout.String()
+}
+
 func taskObject(t falldue.TaskInfo) taskJSON {
 	return taskJSON{
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Phase: t.Phase, Running: ops.Running(t),
-		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
+		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Timeout: ownTimeout(t), Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
 		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
 		LastError: t.LastError, Payload: t.Payload, Metadata: t.Metadata, Result: t.Result,
 	}

@@ -113,6 +113,7 @@ func (v view) print(s screen) error {
 	line("state", state)
 	line("attempts", attempts)
 	line("created", words.At(t.CreatedAt, t.Now))
+	line("timeout", ownTimeout(t))
 	line("policy", v.policyText())
 	if len(v.releases) > 0 {
 		line("releases", policiesText(t.Kind, v.releases)+"; the first is shown")

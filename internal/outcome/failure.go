@@ -82,6 +82,7 @@ var (
 	ErrCancelled error = cancelledError{}
 	ErrTimeout         = errors.New("falldue: handler timed out")
 	ErrStopping        = errors.New("falldue: worker is stopping")
+	ErrStuck           = errors.New("falldue: handler is stuck")
 )
 
 // ErrPayload is wrapped by the failure of a run whose payload could not be decoded.
@@ -121,6 +122,20 @@ func (cancelledError) Error() string { return "falldue: task was cancelled" }
 
 // Unwrap returns [ErrLeaseLost].
 func (cancelledError) Unwrap() error { return ErrLeaseLost }
+
+// StuckError is the error of a run whose handler has not returned although its context has ended.
+type StuckError struct {
+	After time.Duration // the end of the context
+	Cause error         // of the end
+	Stack string        // of the handler
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("%v: it has not returned within %v of the end of its context: %v", ErrStuck, e.After, e.Cause)
+}
+
+// Unwrap returns [ErrStuck] and the cause of the end of the context.
+func (e *StuckError) Unwrap() []error { return []error{ErrStuck, e.Cause} }
 
 // Goexit is the failure of a handler that called runtime.Goexit.
 var Goexit = &Failure{Text: "the handler called runtime.Goexit"}

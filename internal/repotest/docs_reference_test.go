@@ -25,7 +25,7 @@ func TestErrorsPageHasEachError(t *testing.T) {
 	page := readFile(t, "docs/errors.md")
 	texts := map[string]error{
 		"falldue.ErrLeaseLost": falldue.ErrLeaseLost, "falldue.ErrCancelled": falldue.ErrCancelled, "falldue.ErrTimeout": falldue.ErrTimeout,
-		"falldue.ErrStopping": falldue.ErrStopping, "falldue.ErrNotCommitted": falldue.ErrNotCommitted, "falldue.ErrNotFound": falldue.ErrNotFound,
+		"falldue.ErrStopping": falldue.ErrStopping, "falldue.ErrNotCommitted": falldue.ErrNotCommitted, "falldue.ErrStuck": falldue.ErrStuck, "falldue.ErrNotFound": falldue.ErrNotFound,
 		"falldue.ErrWrongState": falldue.ErrWrongState, "falldue.ErrRunning": falldue.ErrRunning, "falldue.ErrNoResult": falldue.ErrNoResult,
 		"falldue.ErrInvalid": falldue.ErrInvalid, "falldue.ErrNotMigrated": falldue.ErrNotMigrated, "falldue.ErrExists": falldue.ErrExists,
 		"dialect.ErrUnsupported": dialect.ErrUnsupported, "dialect.ErrTransactionPooling": dialect.ErrTransactionPooling,

@@ -35,6 +35,17 @@ func (h *ClaimedRuns) drop(runs ...*Run) {
 	}
 }
 
+// replace puts a run in the place of another run of its claim, which loses its lease to it.
+func (h *ClaimedRuns) replace(r, by *Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.lease.passTo(&by.lease)
+	if _, has := h.runs[r]; has {
+		delete(h.runs, r)
+		h.runs[by] = struct{}{}
+	}
+}
+
 // Count returns the number of runs.
 func (h *ClaimedRuns) Count() int {
 	h.mu.Lock()

@@ -127,7 +127,10 @@ func (d *Dispatcher) Finish() {
 }
 
 // Handle runs the handler of a claimed task. Once Stop has ended, it releases the task instead.
-func (c *DispatcherConfig) Handle(r *Run) {
+func (c *DispatcherConfig) Handle(r *Run) { c.HandleOne(r) }
+
+// HandleOne is Handle, and returns the run that it has passed on: another one if the handler was given up.
+func (c *DispatcherConfig) HandleOne(r *Run) *Run {
 	var e store.Settlement
 	ours, returned := true, false
 	defer func() {
@@ -147,7 +150,8 @@ func (c *DispatcherConfig) Handle(r *Run) {
 	if c.Stop.Err() != nil {
 		e = r.Release()
 	} else {
-		e, ours = r.execute(c.Work)
+		r, e, ours = r.execute(c.Work, c.Leases.claimed)
 	}
 	returned = true
+	return r
 }

@@ -118,6 +118,16 @@ func (l *lease) settlingEnded() {
 	l.doneTx = time.Now()
 }
 
+// passTo makes next, which nothing else uses yet, this lease. The lease itself is lost.
+func (l *lease) passTo(next *lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next.until, next.lost, next.cancelled = l.until, l.lost, l.cancelled
+	next.calledDoneTx, next.maybeSettled, next.settled = l.calledDoneTx, l.maybeSettled, l.settled
+	next.doneTx, next.lockedUntil = l.doneTx, l.lockedUntil
+	l.lost, l.maybeSettled, l.settled = true, false, false
+}
+
 // lostBy returns the outcome of a run whose lease is lost.
 func (l *lease) lostBy() outcome.Outcome {
 	l.mu.Lock()

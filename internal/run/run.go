@@ -23,6 +23,7 @@ type Run struct {
 	handler *Handler
 	lease   lease
 	queued  time.Time // when it began to wait for a handler
+	watch   *watch    // nil if its handler is never given up
 
 	began time.Duration     // from the claim to the begin of the handler; 0 before
 	Took  time.Duration     // how long the handler ran
@@ -57,6 +58,7 @@ type Env struct {
 	Overrides *control.Overrides                                       // nil if there are none
 	Observer  Observer
 	Timeouts  timeouts // nil if nothing watches them
+	Stuck     *Stuck   // nil if no handler is given up
 	Reports   *ProgressWriter
 	Table     txTable
 }
@@ -72,7 +74,15 @@ func (r *Run) Limit(timeout time.Duration) (returned func()) {
 	if r.Env == nil || r.Timeouts == nil { // made by hand
 		return func() {}
 	}
-	return r.Timeouts.Limit(r, timeout)
+	overtime := r.Timeouts.Limit(r, timeout)
+	if r.watch == nil {
+		return overtime
+	}
+	late := r.watch.begin(timeout, outcome.ErrTimeout)
+	return func() {
+		late.Stop()
+		overtime()
+	}
 }
 
 // txTable settles a task inside the transaction of its handler.
@@ -153,32 +163,34 @@ func (r *Run) getResult() sql.Null[string] {
 }
 
 // execute runs the handler and returns the settlement of the claim, or false if the
-// claim no longer belongs to this worker.
-func (r *Run) execute(ctx context.Context) (store.Settlement, bool) {
+// claim no longer belongs to this worker. The run that it returns is another one if the handler is
+// given up.
+func (r *Run) execute(ctx context.Context, claimed *ClaimedRuns) (*Run, store.Settlement, bool) {
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
-		return r.AttemptsExhausted(most), true
+		return r, r.AttemptsExhausted(most), true
 	}
 	if r.Claim.Fence == math.MaxInt64 {
-		return r.FencesExhausted(), true
+		return r, r.FencesExhausted(), true
 	}
 	if r.IsExpired() {
-		return r.Expire(), true
+		return r, r.Expire(), true
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !r.lease.begin(cancel) {
-		return store.Settlement{}, false
+		return r, store.Settlement{}, false
 	}
 	started := time.Now()
 	r.began = max(started.Sub(r.Claimed), 1)
 	r.Observer.Started(r)
-	f := r.handler.Run(ctx, r)
+	r, f := r.Stuck.handle(ctx, r, claimed)
 	took := time.Since(started)
 	if f == nil && r.lease.leftToDoneTx() {
 		f = outcome.NotCommitted(context.Cause(ctx)) // the settler may still find the task ended
 	}
 	r.handler.Pace.record(took)
-	return r.Finish(f, took)
+	e, ours := r.Finish(f, took)
+	return r, e, ours
 }
 
 // Finish returns the settlement of the claim after the handler succeeded, or failed with f, or

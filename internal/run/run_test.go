@@ -20,7 +20,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 			handler:     &Handler{Run: func(context.Context, *Run) *outcome.Failure { started = true; return nil }},
 			lease:       lease{until: time.Now().Add(left)},
 		}
-		if _, ours := r.execute(t.Context()); ours != (left > 0) || started != ours {
+		if _, _, ours := r.execute(t.Context(), nil); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
+	"time"
 )
 
 // reservedMetadata begins the names in metadata that belong to falldue.
@@ -17,6 +18,10 @@ const (
 	MemberMark = reservedMetadata + "member"
 	WaiterMark = reservedMetadata + "waiter"
 )
+
+// timeoutMark is the name in metadata of the time that a task's handler has, such as "1m30s". Few
+// tasks have a time of their own, so that it has no column.
+const timeoutMark = reservedMetadata + "timeout"
 
 // ReservedMetadata reports whether a name in metadata belongs to falldue, and the prefix of
 // all such names.
@@ -35,6 +40,7 @@ func ReadMetadata(stored []byte) map[string]string {
 		return nil
 	}
 	delete(metadata, MemberMark)
+	delete(metadata, timeoutMark)
 	if delete(metadata, WaiterMark); len(metadata) == 0 {
 		return nil
 	}
@@ -47,9 +53,26 @@ func HasMark(stored []byte, mark string) bool {
 	return len(stored) > 0 && bytes.Contains(stored, []byte(mark))
 }
 
-// Marked returns metadata with marks.
-func Marked(metadata map[string]string, marks []string) map[string]string {
-	if len(marks) == 0 {
+// ReadTimeout returns the time that a task's handler has, or 0 if its kind's timeout applies. A text that falldue
+// never writes counts as 0.
+func ReadTimeout(stored []byte) time.Duration {
+	if !HasMark(stored, timeoutMark) {
+		return 0
+	}
+	var metadata map[string]string
+	if json.Unmarshal(stored, &metadata) != nil {
+		return 0
+	}
+	d, err := time.ParseDuration(metadata[timeoutMark])
+	if err != nil {
+		return 0
+	}
+	return max(d, 0)
+}
+
+// Marked returns metadata with marks, and with the time that the handler has unless it is 0.
+func Marked(metadata map[string]string, marks []string, timeout time.Duration) map[string]string {
+	if len(marks) == 0 && timeout == 0 {
 		return metadata
 	}
 	marked := maps.Clone(metadata)
@@ -58,6 +81,9 @@ func Marked(metadata map[string]string, marks []string) map[string]string {
 	}
 	for _, mark := range marks {
 		marked[mark] = "1"
+	}
+	if timeout != 0 {
+		marked[timeoutMark] = timeout.String()
 	}
 	return marked
 }

@@ -60,7 +60,7 @@ func idleOn(ctx context.Context, s *store.Store, cfg Config) *Worker {
 	}
 	cfg.ID, cfg.PollInterval, cfg.Log = "me", time.Second, slog.New(slog.DiscardHandler)
 	cfg.Queues = map[string]Queue{"default": {Concurrency: 10, MaxPrefetch: 1000}}
-	return New(ctx, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
+	return New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 }
 
 // endedRun returns a run of the worker that has ended.

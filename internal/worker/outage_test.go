@@ -79,7 +79,7 @@ func testOutage(t *testing.T, server dialect.Server, closed bool) {
 	}
 	s := store.New(db, server, store.Options{Tables: dialect.Tables{Prefix: "falldue_"}})
 	ctx, stop := context.WithCancel(t.Context())
-	w := New(ctx, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
+	w := New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.Run() }()
 	for name := range cfg.Queues {
@@ -169,7 +169,7 @@ func TestWorkersRecoverFromAnOutage(t *testing.T) {
 			}
 			s := store.New(db, server, store.Options{Tables: tables})
 			ctx, stop := context.WithCancel(t.Context())
-			w := New(ctx, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
+			w := New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 			ended := make(chan struct{})
 			go func() { defer close(ended); w.Run() }()
 			up.Store(false)

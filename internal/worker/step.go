@@ -28,7 +28,7 @@ type Ran struct {
 // NewStepper returns a worker that takes single steps: it runs tasks one at a time in the goroutine of its
 // caller, for package tasktest. Handlers have the context ctx.
 func NewStepper(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	return makeWorker(ctx, ctx, func(error) {}, cfg, s, policies, o)
+	return makeWorker(ctx, ctx, func() {}, func(error) {}, cfg, s, policies, o)
 }
 
 // waitingLane is a lane with tasks that the queue would run.
@@ -127,7 +127,7 @@ func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held tim
 	d.Begin(r, claims[0], at.policy, start)
 	w.claimed.Add(r)
 	defer w.assistRun(ctx)() // even when a handler ends the test
-	d.Handle(r)
+	r = d.HandleOne(r)
 	lost, err := w.settler.SettleOne(ctx, r)
 	if err != nil {
 		return nil, 0, err

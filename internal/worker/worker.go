@@ -29,6 +29,7 @@ type Worker struct {
 	Config
 	stop       context.Context // ends when the worker must stop
 	cancelWork context.CancelCauseFunc
+	stuck      *run.Stuck
 	events     events
 
 	pollers     claim.Pollers
@@ -59,6 +60,7 @@ type Config struct {
 	Lease           time.Duration
 	ShutdownTimeout time.Duration
 	MaxPayload      int
+	Stuck           run.StuckConfig
 	// Encode encodes the result of a task.
 	Encode func(kind string, id int64, json []byte) (string, error)
 	// OthersRetention is for tasks of kinds that the worker does not handle.
@@ -149,16 +151,16 @@ func (list dispatchers) Running() map[string]int {
 	return queues
 }
 
-// New returns a worker that works until ctx ends.
-func New(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
+// New returns a worker that works until ctx ends, which stop ends.
+func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	// Handlers go on when claims stop. Their context ends when the shutdown timeout has expired.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	return makeWorker(ctx, work, cancel, cfg, s, policies, o)
+	return makeWorker(ctx, work, stop, cancel, cfg, s, policies, o)
 }
 
 // makeWorker returns a worker that claims until stop ends, and whose handlers have the context
-// work, which cancel ends.
-func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
+// work. stopNow and cancel end these contexts.
+func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify, o.Trouble), s.Server().Caps
 	claimed, pollers, dispatchers := run.NewClaimedRuns(), claim.Pollers{}, dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
@@ -190,7 +192,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		WorkerID: cfg.ID, LeaseLength: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout,
 		Leases: leases, Pollers: pollers, Ended: ended, Log: log, Observer: o, Flows: flows,
 	})
-	overtime := upkeep.NewOvertime(o, health, log)
+	overtime, stuck := upkeep.NewOvertime(o, health, log), run.NewStuck(cfg.Stuck, stopNow, log)
 	sweeper := claim.NewSweeper(s.NewLaneFinder(), pollers, s.Classify, log, o)
 	limited := false
 	for name, queue := range cfg.Queues {
@@ -198,7 +200,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
 			Env: &run.Env{
 				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, Overrides: overrides,
-				Observer: o, Timeouts: overtime, Reports: progress, Table: s,
+				Observer: o, Timeouts: overtime, Stuck: stuck, Reports: progress, Table: s,
 			},
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
@@ -233,7 +235,7 @@ func makeWorker(stop, work context.Context, cancel context.CancelCauseFunc, cfg 
 		historian = upkeep.NewHistorian(tally, dispatchers, gauges, s, log)
 	}
 	return &Worker{
-		Config: cfg, stop: stop, cancelWork: cancel, events: events{log},
+		Config: cfg, stop: stop, cancelWork: cancel, stuck: stuck, events: events{log},
 		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, perTask: perTask, cleaner: cleaner, roles: roles,
 		historian: historian,
@@ -260,8 +262,9 @@ func (w *Worker) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run works until the worker must stop. It returns when all its goroutines have ended.
-func (w *Worker) Run() {
+// Run works until the worker must stop. It returns when all its goroutines have ended, but for handlers
+// that were given up, about which it returns an error.
+func (w *Worker) Run() error {
 	ctx := w.stop
 	defer w.cancelWork(nil)
 	w.events.started(w.Config)
@@ -338,6 +341,7 @@ func (w *Worker) Run() {
 	w.flows.Last(settling)
 	stopAfter()
 	background.Wait()
+	return w.stuck.Err()
 }
 
 // reportEvery is how often a worker that waits for handlers reports them.

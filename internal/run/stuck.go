@@ -1,0 +1,172 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/words"
+)
+
+// Stuck gives up handlers that go on although their context has ended: their runs end, and other
+// handlers take their slots. Go cannot end a goroutine, so that these handlers go on. A nil Stuck
+// gives up none.
+type Stuck struct {
+	StuckConfig
+	stop func() // stops the worker
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	runs map[*Run]struct{} // whose handlers have been given up and go on
+}
+
+// StuckConfig says which handlers are stuck, and how their runs end.
+type StuckConfig struct {
+	// After is how long a handler may go on after the end of its context; 0 is without a limit.
+	After time.Duration
+	// Most is how many given-up handlers may go on before the worker stops.
+	Most int
+	// Failure returns how the run of a stuck handler ends.
+	Failure func(r *Run, err error) *outcome.Failure
+}
+
+// NewStuck returns what gives up handlers of a worker that stop stops, or nil if it gives up none.
+func NewStuck(cfg StuckConfig, stop func(), log *slog.Logger) *Stuck {
+	if cfg.After == 0 {
+		return nil
+	}
+	return &Stuck{StuckConfig: cfg, stop: stop, log: log, runs: map[*Run]struct{}{}}
+}
+
+// watch waits for the end of a handler's context, and for the time after it.
+type watch struct {
+	after time.Duration
+	late  chan error // has why the context has ended, when the time after it has passed
+}
+
+// begin begins to wait until the time after the end of the context has passed. The context ends in d.
+func (w *watch) begin(d time.Duration, cause error) *time.Timer {
+	return time.AfterFunc(d+w.after, func() {
+		select {
+		case w.late <- cause:
+		default: // another end came first
+		}
+	})
+}
+
+// handle runs the handler of a run. If it gives the handler up, it returns the run that goes on
+// without the handler.
+func (s *Stuck) handle(ctx context.Context, r *Run, claimed *ClaimedRuns) (*Run, *outcome.Failure) {
+	if s == nil {
+		return r, r.handler.Run(ctx, r)
+	}
+	started := time.Now()
+	r.watch = &watch{after: s.After, late: make(chan error, 1)}
+	defer context.AfterFunc(ctx, func() { r.watch.begin(0, context.Cause(ctx)) })()
+	returned, name := make(chan *outcome.Failure, 1), make(chan string, 1)
+	go func() {
+		f := outcome.Goexit
+		defer func() {
+			returned <- f
+			s.returned(r, started)
+		}()
+		name <- goroutine()
+		f = r.handler.Run(ctx, r)
+	}()
+	select {
+	case f := <-returned:
+		return r, f
+	case cause := <-r.watch.late:
+		select {
+		case f := <-returned:
+			return r, f
+		default:
+		}
+		left := r.withoutHandler(claimed)
+		s.giveUp(r)
+		err := &outcome.StuckError{After: s.After, Cause: cause, Stack: stackOf(<-name)}
+		s.gaveUp(r, err)
+		return left, s.Failure(left, err)
+	}
+}
+
+// giveUp counts a handler, and stops the worker if too many go on.
+func (s *Stuck) giveUp(r *Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs[r] = struct{}{}; len(s.runs) > s.Most {
+		s.stop()
+	}
+}
+
+// returned notes that a handler has returned.
+func (s *Stuck) returned(r *Run, started time.Time) {
+	s.mu.Lock()
+	_, given := s.runs[r]
+	delete(s.runs, r)
+	s.mu.Unlock()
+	if given {
+		s.log.Info("falldue: a handler that was given up has returned", "task", r.Claim.ID, "kind", r.Claim.From.Kind, "took", time.Since(started).Round(time.Millisecond))
+	}
+}
+
+// gaveUp reports a handler that was given up.
+func (s *Stuck) gaveUp(r *Run, err *outcome.StuckError) {
+	s.log.Error("falldue: a handler is stuck and has been given up", "task", r.Claim.ID, "kind", r.Claim.From.Kind, "queue", r.Queue, "attempt", r.Claim.Attempts,
+		"error", err, "stack", err.Stack)
+}
+
+// Err returns an error if handlers that were given up go on.
+func (s *Stuck) Err() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.runs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s of this worker cannot be ended; restart the process", outcome.ErrStuck, words.Count(int64(len(s.runs)), "handler"))
+}
+
+// withoutHandler returns a run of the same claim. The handler of r, which is given up, keeps r: it
+// has lost its lease.
+func (r *Run) withoutHandler(claimed *ClaimedRuns) *Run {
+	left := &Run{Env: r.Env, handler: r.handler, began: r.began}
+	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Claimed: r.Claimed}
+	left.progress.last, left.progress.any = r.lastProgress()
+	claimed.replace(r, left)
+	return left
+}
+
+// goroutine returns the beginning of the first line of this goroutine's stack, which no other goroutine has.
+func goroutine() string {
+	line := make([]byte, 64)
+	line = line[:runtime.Stack(line, false)]
+	name, _, _ := bytes.Cut(line, []byte("["))
+	return string(name)
+}
+
+// maxStacks is the greatest size of the stacks among which the stack of a goroutine is looked for.
+const maxStacks = 16 << 20
+
+// stackOf returns the stack of the goroutine with a name, or "" if it is behind too many others.
+func stackOf(name string) string {
+	for size := 64 << 10; ; size *= 4 {
+		all := make([]byte, size)
+		n := runtime.Stack(all, true)
+		for stack := range bytes.SplitSeq(all[:n], []byte("\n\n")) {
+			if bytes.HasPrefix(stack, []byte(name)) && (n < size || size >= maxStacks) {
+				return string(stack)
+			}
+		}
+		if n < size || size >= maxStacks {
+			return ""
+		}
+	}
+}
