@@ -325,6 +325,12 @@ func (s internals) TaskInfos(rows []store.Task) []TaskInfo {
 	return list
 }
 
+// StoredEntry returns a task as an enqueue stores it.
+func (s internals) StoredEntry(p EnqueueParams) (store.Entry, error) { return s.q.entry(p) }
+
+// ExistsError returns an error of the store as the API has it.
+func (internals) ExistsError(err error) error { return existsError(err) }
+
 // Change stores a change of a subject, which ends at a time or, if that is zero, never, and makes
 // the worker of this process read it.
 func (s internals) Change(ctx context.Context, subject Subject, until time.Time, c store.Change) error {

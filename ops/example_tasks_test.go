@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/ops"
@@ -114,4 +115,31 @@ func ExampleOps_TasksTx() {
 		fmt.Println(task.Kind, string(task.Payload))
 	}
 	// Output: greet "Ada"
+}
+
+// ChangeTask changes a task that waits, here its time, its priority and its arguments.
+func ExampleOps_ChangeTask() {
+	ctx := context.Background()
+	q, closeQueue := openQueue()
+	defer closeQueue()
+	remind := falldue.NewKind[string]("remind", falldue.KindConfig{}).KeyedBy(func(customer string) string { return "customer:" + customer })
+	receipt, err := remind.Enqueue(ctx, q, "42", falldue.EnqueueOptions{RunAt: time.Date(2999, 1, 1, 9, 0, 0, 0, time.UTC)})
+	if err != nil {
+		log.Panic(err)
+	}
+
+	err = ops.New(q).ChangeTask(ctx, receipt.ID, ops.TaskChange{
+		RunAt:    time.Date(2999, 1, 2, 9, 0, 0, 0, time.UTC),
+		Priority: new(-5),
+		Params:   new(remind.Params("43")), // with its key
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(ctx, receipt.ID)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.UpdatedAt.UTC().Format(time.DateOnly), task.Priority, task.Key, string(task.Payload))
+	// Output: 2999-01-02 -5 customer:43 "43"
 }

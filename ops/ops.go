@@ -36,6 +36,10 @@ type queue interface {
 	TaskInfos(rows []store.Task) []falldue.TaskInfo
 	Change(ctx context.Context, s falldue.Subject, until time.Time, c store.Change) error
 	Acted(ctx context.Context, a store.Action, acted store.Acted)
+	// StoredEntry returns a task as an enqueue stores it.
+	StoredEntry(p falldue.EnqueueParams) (store.Entry, error)
+	// ExistsError returns an error of the store as the public package has it.
+	ExistsError(err error) error
 }
 
 // New returns the Ops of a queue. It uses the queue's connections, tables and codec, and reads

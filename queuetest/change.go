@@ -16,6 +16,57 @@ import (
 const applyTimeout = 20 * time.Second
 
 var changeCases = []conformanceCase{
+	{"ChangeTask gives a waiting task another time, queue, priority, arguments and keys, and never a running one", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour, Queues: map[string]falldue.QueueConfig{"other": {}}})
+		k := falldue.NewKind[string]("changed", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h")}).KeyedBy(func(s string) string { return "of:" + s })
+		o, once := ops.New(q), falldue.Unique{By: falldue.ByArgs()}
+		id := enqueue(t, q, k, "before", falldue.EnqueueOptions{Delay: time.Hour, Unique: once})
+		taken := enqueue(t, q, k, "taken", falldue.EnqueueOptions{Delay: time.Hour, Unique: once})
+		was := readTask(t, q, id)
+		exists := new(falldue.ExistsError)
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{Params: new(k.Params("taken", falldue.EnqueueOptions{Unique: once}))}); !errors.As(err, &exists) || exists.ID != taken {
+			t.Errorf("a key that another task holds: %v", err)
+		}
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{Fence: &was.Fence, Params: new(k.Params("after", falldue.EnqueueOptions{Unique: once})), Priority: new(7)}); err != nil {
+			t.Fatal(err)
+		}
+		now := readTask(t, q, id)
+		if now.Key != "of:after" || now.Priority != 7 || !now.UpdatedAt.Equal(was.UpdatedAt) || string(now.Payload) != `"after"` || now.Queue != falldue.DefaultQueue {
+			t.Errorf("the task is %+v", now)
+		}
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{Fence: &was.Fence, Queue: "late"}); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("a change with the fence before: %v", err)
+		}
+		for args, existed := range map[string]bool{"before": false, "after": true} {
+			if r, err := k.Enqueue(t.Context(), q, args, falldue.EnqueueOptions{Unique: once, Delay: time.Hour}); err != nil || r.Existed != existed {
+				t.Errorf("the unique key of %q: existed %t, want %t (error %v)", args, r.Existed, existed, err)
+			}
+		}
+		running, release := make(chan string, 1), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+			running <- task.Args
+			<-release
+			return nil
+		})
+		startWorker(t, q)
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{RunAt: time.Now().Add(-time.Hour), Queue: "other", Args: "at last"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := receive(t, running, "the task to run"); got != "at last" {
+			t.Errorf("the handler has %q", got)
+		}
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{Queue: "late"}); !errors.Is(err, falldue.ErrRunning) {
+			t.Errorf("a change of a running task: %v", err)
+		}
+		close(release)
+		waitForState(t, q, id, falldue.StateDone)
+		if err := o.ChangeTask(t.Context(), id, ops.TaskChange{Queue: "late"}); !errors.Is(err, falldue.ErrWrongState) {
+			t.Errorf("a change of a done task: %v", err)
+		}
+		if err := o.ChangeTask(t.Context(), taken, ops.TaskChange{Queue: "no spaces"}); !errors.Is(err, falldue.ErrInvalid) {
+			t.Errorf("an invalid queue: %v", err)
+		}
+	}},
 	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
 		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "paused"}, {Key: "customer 7"}, {Queue: "default", Kind: "paused"}, {Policy: "own"}} {
 			q, other := f.queue(t, falldue.Config{Queues: twoQueues}), f.queueOn(t, f.open(t), falldue.Config{Queues: twoQueues})

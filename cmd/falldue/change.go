@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,6 +154,75 @@ func retryCommand() *cobra.Command {
 		}
 		return run(cmd, args)
 	}
+	return cmd
+}
+
+func changeCommand() *cobra.Command {
+	var p place
+	var to ops.TaskChange
+	var now, asJSON bool
+	var fence int64
+	var priority int
+	var when, payload string
+	cmd := &cobra.Command{
+		Use:   "change ID",
+		Short: "Change a waiting task",
+		Long: "Change a task that waits: when it runs, its queue, its priority or its payload. Its attempts\n" +
+			"and its keys stay. Running, finished and blocked tasks are not changed. --now makes a waiting\n" +
+			"task due, and keeps its place in a sequence.",
+		Example: `  falldue change 4711 --now
+  falldue change 4711 --at 2026-12-11T14:02:00Z --priority -5`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc([]string{"now", "at", "queue", "priority", "payload"}, cmd.Flags().Changed) {
+				return mistake(errors.New("nothing to change: set --now, --at, --queue, --priority or --payload"))
+			}
+			if when != "" {
+				if to.RunAt, err = time.Parse(time.RFC3339, when); err != nil {
+					return mistake(fmt.Errorf("--at: %q is not a time such as 2026-12-11T14:02:00Z", when))
+				}
+			}
+			if cmd.Flags().Changed("priority") {
+				to.Priority = &priority
+			}
+			if cmd.Flags().Changed("fence") {
+				to.Fence = &fence
+			}
+			if cmd.Flags().Changed("payload") {
+				if to.Args, err = payloadOf(cmd, []string{payload}); err != nil {
+					return err
+				}
+			}
+			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				err := error(nil)
+				if now {
+					err = ops.New(q).RunNow(cmd.Context(), ids[0])
+				} else {
+					err = ops.New(q).ChangeTask(cmd.Context(), ids[0], to)
+				}
+				if err != nil {
+					return err
+				}
+				return printChange(cmd, "changed", ids[0], asJSON)
+			})
+		},
+	}
+	p.flags(cmd)
+	cmd.Flags().BoolVar(&now, "now", false, "make the task due now")
+	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
+	cmd.Flags().StringVar(&to.Queue, "queue", "", "queue in which the task waits (default its queue)")
+	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first (default its priority)")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload, or - to read standard input")
+	cmd.Flags().Int64Var(&fence, "fence", 0, "fence that the task must have, as \"falldue show --json\" prints it (default any)")
+	cmd.MarkFlagsMutuallyExclusive("now", "at")
+	for _, flag := range []string{"queue", "priority", "payload", "fence"} {
+		cmd.MarkFlagsMutuallyExclusive("now", flag)
+	}
+	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
 }
 

@@ -23,7 +23,7 @@ func root() *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"look", "Look at tasks:", []*cobra.Command{queuesCommand(), countsCommand(), overdueCommand(), workersCommand(), doctorCommand(), errorsCommand(), lsCommand(), showCommand(), whyCommand(), tailCommand(), topCommand(), dashCommand()}},
-		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), retryCommand(), cancelCommand(), deleteCommand(), pauseCommand(), resumeCommand(), schedulesCommand()}},
+		{"change", "Change tasks:", []*cobra.Command{enqueueCommand(), changeCommand(), retryCommand(), cancelCommand(), deleteCommand(), pauseCommand(), resumeCommand(), schedulesCommand()}},
 		{"plan", "Plan and change policies:", []*cobra.Command{policyCommand(), simulateCommand(), forecastCommand(), explainCommand()}},
 		{"set up", "Set up:", []*cobra.Command{migrateCommand(), benchCommand()}},
 	} {

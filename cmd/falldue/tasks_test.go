@@ -199,6 +199,17 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("retry printed %q", got)
 		}
 		contains(t, s.run("ls", "2"), `(?m)^ 2 +default +mail +due +0 +due `)
+		if got := s.run("change", "2", "--priority", "-3", "--at", "2999-01-01T00:00:00Z"); got != "changed 2\n" {
+			t.Errorf("change printed %q", got)
+		}
+		contains(t, s.run("ls", "2"), `(?m)^ 2 +default +mail +scheduled +0 `)
+		contains(t, s.run("show", "2"), `(?m)^queue +default, priority -3$`)
+		if got := s.run("change", "2", "--now", "--json"); got != `{"id":2,"change":"changed"}`+"\n" {
+			t.Errorf("change --now printed %q", got)
+		}
+		if got, err := s.fails(exitUsage, "change", "2"); got != "" || !strings.Contains(err.Error(), "nothing to change") {
+			t.Errorf("a change of nothing printed %q, error %v", got, err)
+		}
 		if got, _ := s.fails(exitNotFound, "retry", "2", "99"); got != "" {
 			t.Errorf("a retry of an open task printed %q", got)
 		}

@@ -84,7 +84,7 @@ func overview(cmd *cobra.Command) string {
 	for _, topic := range topics() {
 		names = append(names, "falldue help "+topic.Name())
 	}
-	fmt.Fprintf(&b, "Topics: %s\n\n", strings.Join(names, ", "))
+	fmt.Fprintf(&b, "Topics: %s\n", strings.Join(names, ", "))
 	b.WriteString("Each command has --help. Commands that print data have --json: one object a line.\n" +
 		"Commands that affect many tasks ask first, unless --yes is set.\n")
 	return b.String()

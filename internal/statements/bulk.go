@@ -157,6 +157,18 @@ func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		`updated_at = case when t.state = 'open' and t.attempts > 0 then {then} else {least t.updated_at, {then}} end, state = case when t.attempts > 0 then 'snoozed' else t.state end`, ActRunNow.allows())
 }
 
+// ChangeWaiting gives a task that waits other settings, unless it has been claimed or changed meanwhile. A payload and a
+// time that are null stay. One that has failed is due at the time without a delay, as one that is snoozed. Parameters:
+// id, fence, queue, priority, key, unique, payload, at.
+func ChangeWaiting(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {tasks} as t
+set fence = {next fence}, queue = :queue, priority = :priority, task_key = :key, unique_key = {text :unique},
+	payload = coalesce({json {text :payload}}, payload), updated_at = coalesce({moment {int :at}}, updated_at),
+	state = case when {int :at} is null or attempts = 0 then state else 'snoozed' end
+where id = :id and fence = :fence and state in ('open', 'snoozed') and claimed_by = ''`)
+}
+
 // updateTasks changes those tasks t of a batch for which a condition holds. The first
 // columns of the batch are [FenceColumns].
 func (b *builder) updateTasks(columns []column, size int, set, condition string) Stmt {

@@ -68,6 +68,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"take_keys":             statements.TakeKeys(s, tables, room),
 		"keys_of_token":         statements.KeysOfToken(s, tables, room),
 		"replace_waiting":       statements.ReplaceWaiting(s, tables),
+		"change_waiting":        statements.ChangeWaiting(s, tables),
 		"withdraw":              statements.Withdraw(s, tables, room),
 		"key_page":              statements.KeyPage(s, tables),
 		"drop_keys":             statements.DropKeys(s, tables, room),

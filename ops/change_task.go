@@ -1,0 +1,117 @@
+package ops
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// TaskChange says what [Ops.ChangeTask] changes. Zero fields stay as they are.
+type TaskChange struct {
+	// Fence is the fence that the task must have: the Fence of the [falldue.TaskInfo] that you decided on.
+	// It is a pointer, since new tasks have the fence 0. Defaults to nil: any fence.
+	Fence *int64
+	// RunAt is when the task next runs, by the database's clock, in the years 1970 to 9000. A time in the past
+	// means immediately. A task that has failed does not wait for its policy's delay then.
+	RunAt time.Time
+	// Queue is the name of the queue in which the task waits.
+	Queue string
+	// Priority orders the tasks of a queue, -32,768 to 32,767.
+	Priority *int
+	// Args replaces the task's arguments, encoded as JSON. A [encoding/json.RawMessage] is taken as it is. The task's key
+	// and its unique key stay.
+	Args any
+	// Params replaces the task's arguments, its key and its unique key by those of a task of the same kind, which
+	// [falldue.Kind.Params] makes, with the key of [falldue.Kind.KeyedBy]. Its other options are ignored. Params and
+	// Args cannot both be set.
+	Params *falldue.EnqueueParams
+}
+
+// ChangeTask changes a task that waits: its time, its queue, its priority, or its arguments. Its attempts and its policy stay.
+// A running task is never changed. The task gets a new fence, and in a sequence the place that its time gives it.
+//
+// The error wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrRunning] if it runs,
+// [falldue.ErrWrongState] if it is finished or blocked or has another fence, and [falldue.ErrInvalid] for a value that is not
+// allowed. It is a [falldue.ExistsError] if an unfinished task holds the new unique key.
+func (o *Ops) ChangeTask(ctx context.Context, id int64, to TaskChange) error {
+	for try := 0; ; try++ {
+		t, err := o.store.Task(ctx, id)
+		if err != nil {
+			return fmt.Errorf("%w: %d", falldue.ErrNotFound, id)
+		}
+		if err := changeable(t, to.Fence); err != nil {
+			return err
+		}
+		change, err := o.waitingChange(t, to)
+		if err != nil {
+			return err
+		}
+		changed, err := o.store.ChangeWaiting(ctx, change)
+		if err != nil {
+			return o.inside.ExistsError(err)
+		}
+		if changed {
+			o.inside.Acted(ctx, store.ActRunNow, store.Acted{Done: []int64{id}})
+			return nil
+		}
+		if try == changeTries {
+			return fmt.Errorf("%w: task %d changes all the time", falldue.ErrWrongState, id)
+		}
+	}
+}
+
+// changeTries is how often a task is read again that has been changed since it was read.
+const changeTries = 5
+
+// changeable returns an error unless a task waits, with a fence if that is not nil.
+func changeable(t store.Task, fence *int64) error {
+	switch state := falldue.State(t.State); {
+	case state != falldue.StateOpen && state != falldue.StateSnoozed:
+		return fmt.Errorf("%w: task %d is %s; expected open or snoozed", falldue.ErrWrongState, t.ID, t.State)
+	case t.ClaimedBy != "":
+		return fmt.Errorf("%w: %d", falldue.ErrRunning, t.ID)
+	case fence != nil && *fence != t.Fence:
+		return fmt.Errorf("%w: task %d has fence %d; expected fence %d", falldue.ErrWrongState, t.ID, t.Fence, *fence)
+	}
+	return nil
+}
+
+// waitingChange returns the settings of a task after a change. An enqueue would check them likewise.
+func (o *Ops) waitingChange(t store.Task, to TaskChange) (c store.WaitingChange, err error) {
+	params := falldue.NewKind[any](t.Kind, falldue.KindConfig{Queue: t.Queue}).Params(to.Args)
+	if to.Params != nil {
+		if to.Args != nil {
+			return c, invalid("Args and Params are set: set only one")
+		}
+		if params = *to.Params; params.Kind() != t.Kind {
+			return c, invalid("Params of kind %.100q: must be of the task's kind %q", params.Kind(), t.Kind)
+		}
+	}
+	opts := params.Options()
+	opts.RunAt, opts.Delay, opts.Queue, opts.Priority = to.RunAt, 0, to.Queue, to.Priority
+	if to.Queue == "" {
+		opts.Queue = t.Queue
+	}
+	if to.Priority == nil {
+		opts.Priority = &t.Priority
+	}
+	e, err := o.inside.StoredEntry(params)
+	if err != nil {
+		return c, err
+	}
+	c = store.WaitingChange{
+		Key: store.Key{TaskID: t.ID, Fence: t.Fence}, Queue: e.Queue, Priority: e.Priority, RunAt: e.At,
+		TaskKey: t.Key,
+	}
+	if to.Params != nil {
+		c.TaskKey, c.Unique = e.Key, sql.Null[string]{V: e.Unique, Valid: true}
+	}
+	if to.Params != nil || to.Args != nil {
+		c.Payload = sql.Null[string]{V: e.Payload, Valid: true}
+	}
+	return c, nil
+}
