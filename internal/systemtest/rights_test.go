@@ -180,6 +180,17 @@ func checkRights(t *testing.T, engine, driver string) {
 		refused("enqueuer works", enqueuer.Run(ctx))
 	}
 	refused("enqueuer cancels", enqueuer.Cancel(ctx, first.ID))
+	tasks := "falldue_tasks"
+	if engine == testdb.Postgres {
+		tasks = "falldue.falldue_tasks"
+	}
+	for column, value := range map[string]string{"id": "9223372036854775806", "fence": "9", "claimed_by": "'another'", "state": "'dead'"} {
+		if engine == testdb.MariaDB && column == "id" { // INSERT … RETURNING id needs that grant
+			continue
+		}
+		refused("enqueuer sets "+column, second(enqueuerDB.Exec("insert into "+tasks+" (queue, kind, updated_at, created_at, payload, "+column+
+			") values ('default', 'k', current_timestamp, current_timestamp, '1', "+value+")")))
+	}
 	refused("reader enqueues", second(kind.Enqueue(ctx, reader, 1)))
 	refused("reader cancels", reader.Cancel(ctx, first.ID))
 
