@@ -51,7 +51,7 @@ select * from claimed union all select {no slot} from slot where not taken`
 
 	claimDue = `due as materialized (select l.place, l.running, l.most, t.* from {lanes}
 cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
-where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
+where {in lane} and {since l.since} and updated_at <= {shift {now}, -({delay})}
 order by updated_at limit :limit{for update}) t{if slot}
 limit :limit)`
 
@@ -78,6 +78,7 @@ returning {claimed}`
 func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	b.set("due", claimDue)
+	b.setSince()
 	b.set("claim", claimUpdate)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
@@ -130,7 +131,8 @@ order by updated_at limit :limit{for update}`)
 // lane and due. Parameters: queue, those of [SetLane], since. f is nil for a lane
 // without a delay.
 func (b *builder) setDueInLane(f *sqlgen.Formula) {
-	b.set("due in lane", "{in lane} and updated_at >= {moment {int :since}} and updated_at <= {due until}{readable}")
+	b.set("due in lane", "{in lane} and {since {int :since}} and updated_at <= {due until}{readable}")
+	b.setSince()
 	b.setInLane(laneParam)
 	b.set("due until", "{now}")
 	if f != nil {

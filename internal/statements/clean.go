@@ -34,8 +34,9 @@ func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
 	b.set("finished", FinishedColumns.list("", map[string]string{"anchor": "updated_at"}))
+	b.setSince()
 	return b.stmt(`
 select {finished} from {tasks}
-where {in lane} and updated_at >= {moment {int :since}} and updated_at <= {shift {now}, -({int :keep})}
+where {in lane} and {since {int :since}} and updated_at <= {shift {now}, -({int :keep})}
 order by updated_at limit :limit offset :skip{for update}`)
 }

@@ -31,6 +31,20 @@ func (b *builder) setInLane(value func(column) string) {
 	}
 }
 
+// setSince sets the fragment {since moment}, the lower bound of a range of anchors that has an upper bound, too.
+//
+// PostgreSQL takes both bounds of a column together for a two-hundredth of the rows if it does not know one of
+// them. It would expect fewer tasks in a lane than a claim asks for, and read and sort all of them. It does not
+// see a pair in this form, of which it makes the bound updated_at >= moment of the index, too.
+func (b *builder) setSince() {
+	bound := "updated_at >= {moment "
+	end := "}"
+	if b.server.Caps.LaneExpression {
+		bound, end = "(updated_at, id) >= ({moment ", "}, -9223372036854775808)"
+	}
+	b.set("since", func(moment string) string { return b.expand(bound + moment + end) })
+}
+
 // laneParam returns the parameter that has the value of a column of a lane, see
 // [SetLane].
 func laneParam(c column) string {

@@ -326,10 +326,11 @@ func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays(p.Formulas) })
 	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))
+	b.setSince()
 	return b.stmt(`
 select l.place, t.* from {lanes}
 cross join lateral (select {found} from {tasks}
-where {in lane} and updated_at >= {moment l.since} and updated_at <= {shift {now}, -({delay})}
+where {in lane} and {since l.since} and updated_at <= {shift {now}, -({delay})}
 order by updated_at limit l.room{for update}) t`)
 }
 

@@ -132,6 +132,12 @@ func planText(t *testing.T, db sqlx.QueryerContext, explain string, args ...any)
 // it ran often. The other engines plan with parameters, or at each execution.
 func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
 	t.Helper()
+	return planAfter(t, db, 10, mode, stmt, values, rows) // the first five are planned for their parameters
+}
+
+// planAfter is preparedPlan after so many runs.
+func planAfter(t *testing.T, db *sqlx.DB, runs int, mode string, stmt statements.Stmt, values statements.Values, rows []statements.Row) string {
+	t.Helper()
 	conn, err := db.Connx(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +151,7 @@ func preparedPlan(t *testing.T, db *sqlx.DB, mode string, stmt statements.Stmt, 
 	run(t, conn, "set plan_cache_mode = "+mode)
 	run(t, conn, "prepare planned as "+stmt.SQL)
 	defer run(t, conn, "deallocate planned")
-	for range 10 { // the first five are planned for their parameters
+	for range runs {
 		run(t, conn, "begin")
 		run(t, conn, call)
 		run(t, conn, "rollback")
