@@ -30,7 +30,7 @@ const (
 	ViewPayload Action = "view-payload"
 	Retry       Action = "retry"
 	Run         Action = "run"  // make a waiting task due
-	Edit        Action = "edit" // retry with other arguments
+	Edit        Action = "edit" // other arguments of a waiting task, or of a finished one that is retried
 	Cancel      Action = "cancel"
 	Delete      Action = "delete"
 	Pause       Action = "pause"      // pause and resume

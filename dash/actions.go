@@ -68,7 +68,12 @@ func editTask(in *request) (done, error) {
 	if !json.Valid(args) {
 		return d, mistake("The arguments are not valid JSON. Nothing was changed.")
 	}
-	return d, in.h.queue.Retry(in.r.Context(), t.ID, falldue.RetryOptions{State: t.State, Fence: in.fence(), Args: args})
+	if finished(t.State) {
+		return d, in.h.queue.Retry(in.r.Context(), t.ID, falldue.RetryOptions{State: t.State, Fence: in.fence(), Args: args})
+	}
+	d.to = link("task", "id", strconv.FormatInt(t.ID, 10), "done", "args")
+	fence := in.fence()
+	return d, in.h.ops.ChangeTask(in.r.Context(), t.ID, ops.TaskChange{Args: args, Fence: &fence})
 }
 
 func cancelTask(in *request) (done, error) {

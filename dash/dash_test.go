@@ -697,3 +697,32 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Error("a nil queue is allowed")
 	}
 }
+
+// TestWaitingTasksAreEdited: the arguments of a waiting task are replaced, its time stays, and the audit says who did so.
+// Who has seen a former state changes nothing.
+func TestWaitingTasksAreEdited(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.SQLite, dash.Options{Allow: everything}).fill()
+	s.db.MustExec(s.db.Rebind(`update falldue_tasks set attempts = 0, payload = '{"edit": "me"}' where id = ?`), s.waits)
+	before, err := s.queue.Task(t.Context(), s.waits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := s.see(fmt.Sprintf("task?id=%d", s.waits)); !strings.Contains(text, "Store these arguments") {
+		t.Errorf("the page has no form to edit the task:\n%s", text)
+	}
+	for i, status := range []int{http.StatusSeeOther, http.StatusConflict} {
+		form := url.Values{"id": {fmt.Sprint(s.waits)}, "fence": {fmt.Sprint(before.Fence)}, "args": {fmt.Sprintf(`{"edit": %d}`, i)}, "why": {"a test"}}
+		if w := s.post("edit", form); w.Code != status {
+			t.Errorf("edit %d: status %d, want %d:\n%s", i, w.Code, status, w.Body)
+		}
+	}
+	after, err := s.queue.Task(t.Context(), s.waits)
+	if err != nil || string(after.Payload) != `{"edit": 0}` && string(after.Payload) != `{"edit":0}` || !after.UpdatedAt.Equal(before.UpdatedAt) {
+		t.Errorf("the task is %+v, error %v", after, err)
+	}
+	deeds, err := ops.New(s.queue).Audit(t.Context(), 1)
+	if err != nil || len(deeds) != 1 || deeds[0].Action != "edit" || deeds[0].Why != "a test" {
+		t.Errorf("the audit has %+v, error %v", deeds, err)
+	}
+}

@@ -62,7 +62,7 @@ func (f frame) Search() string { return f.query.Get("match") }
 
 // messages are what a page says after a change, by the value of the parameter done.
 var messages = map[string]string{
-	"retried": "The task will run again. It is due now.", "edited": "The task will run again with the new arguments. It is due now.",
+	"retried": "The task will run again. It is due now.", "args": "The task has the new arguments.", "edited": "The task will run again with the new arguments. It is due now.",
 	"cancelled": "The task is cancelled. If it runs, its handler is told within two seconds.", "deleted": "The task is deleted.",
 	"paused": "Paused. Workers apply that within two seconds.", "resumed": "Resumed. Workers apply that within two seconds.",
 	"set": "The policy is set. Workers apply it within two seconds.", "cleared": "The policy of the code is in effect again within two seconds.",

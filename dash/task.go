@@ -107,7 +107,7 @@ func taskPageOf(in *request, id int64) (page, error) {
 	if v.MayRead {
 		payload := in.h.redacted(t.Kind, t.Payload)
 		v.Payload, v.Result = showJSON(payload), showJSON(in.h.redacted(t.Kind, t.Result))
-		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && visible(string(payload)) == string(payload) && finished(t.State)
+		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && visible(string(payload)) == string(payload) && (finished(t.State) || t.ClaimedBy == "" && t.State != falldue.StateBlocked)
 	}
 	if !v.MayRead {
 		v.Why.Task.LastError = "" // which conditions describe
