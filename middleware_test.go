@@ -168,3 +168,27 @@ func TestARunByHand(t *testing.T) {
 		t.Errorf("the error of DoneTx is %v", err)
 	}
 }
+
+// TestOnStuckDecides how the run of a stuck handler ends, and the failure says in any case that it was stuck.
+func TestOnStuckDecides(t *testing.T) {
+	t.Parallel()
+	stuck := &outcome.StuckError{After: time.Second, Cause: ErrTimeout, Stack: "the stack"}
+	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}, Policy: control.Compile(backoff.Constant(0))}}
+	for name, c := range map[string]struct {
+		decide func(RunInfo, error) error
+		act    outcome.Act
+		text   string
+	}{
+		"nothing set":     {nil, outcome.ActNone, "handler is stuck"},
+		"nil":             {func(RunInfo, error) error { return nil }, outcome.ActNone, "handler is stuck"},
+		"Discard":         {func(_ RunInfo, err error) error { return Discard(err) }, outcome.ActDiscard, "handler is stuck"},
+		"another error":   {func(RunInfo, error) error { return RetryAfter(time.Hour, errors.New("later")) }, outcome.ActRetryAfter, ": later"},
+		"a panic":         {func(RunInfo, error) error { panic("oops") }, outcome.ActNone, "panic: oops"},
+		"the run's queue": {func(info RunInfo, _ error) error { return errors.New(info.Queue) }, outcome.ActNone, ": q"},
+	} {
+		f := Config{OnStuck: c.decide}.stuckFailure(r, stuck)
+		if !errors.Is(f.Err, ErrStuck) || !f.Is(ErrTimeout) || f.Act != c.act || !strings.Contains(f.Text, c.text) || f.Stack.V == "" {
+			t.Errorf("%s: the failure is %+v", name, f)
+		}
+	}
+}

@@ -25,9 +25,8 @@ type TaskChange struct {
 	// Args replaces the task's arguments, encoded as JSON. A [encoding/json.RawMessage] is taken as it is. The task's key
 	// and its unique key stay.
 	Args any
-	// Params replaces the task's arguments, its key and its unique key by those of a task of the same kind, which
-	// [falldue.Kind.Params] makes, with the key of [falldue.Kind.KeyedBy]. Its other options are ignored. Params and
-	// Args cannot both be set.
+	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind makes
+	// it, with the key of [falldue.Kind.KeyedBy]. Its other options are ignored. Params and Args cannot both be set.
 	Params *falldue.EnqueueParams
 }
 
