@@ -34,6 +34,7 @@ func TestMistakesHaveTheirStatus(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	for _, args := range [][]string{
 		{"migrate", "dump", "--engine", "nope"}, {"migrate", "dump", "--engine", "sqlite", "--format", "nope"}, {"migrate", "dump", "--engine", "sqlite", "--start", "x"},
+		{"completion", "tcsh"}, {"schedules", "resume"}, {"schedules", "nope"},
 	} {
 		if _, err := execute(t, args...); exitStatus(err) != exitUsage {
 			t.Errorf("%v ends with status %d: %v", args, exitStatus(err), err)

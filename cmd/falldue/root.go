@@ -35,6 +35,7 @@ func root() *cobra.Command {
 	}
 	cmd.SetHelpCommandGroupID("set up")
 	cmd.SetCompletionCommandGroupID("set up")
+	cmd.InitDefaultCompletionCmd() // so that it is prepared, too: it takes no unknown shell
 	prepare(cmd)
 	cmd.AddCommand(topics()...)
 	usual := cmd.HelpFunc()
