@@ -34,6 +34,12 @@ func TestEveryCommandHasJSON(t *testing.T) {
 		"falldue migrate":      "has only subcommands",
 		"falldue migrate dump": "prints files of SQL",
 		"falldue dash":         "serves pages",
+
+		"falldue completion":            "has only subcommands",
+		"falldue completion bash":       "prints a script",
+		"falldue completion zsh":        "prints a script",
+		"falldue completion fish":       "prints a script",
+		"falldue completion powershell": "prints a script",
 	}
 	walk(root(), func(cmd *cobra.Command) {
 		has, path := cmd.Flags().Lookup("json") != nil, cmd.CommandPath()
