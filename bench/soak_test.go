@@ -15,7 +15,7 @@ func TestSoakOnSQLite(t *testing.T) {
 	folder := t.TempDir()
 	c := &config{
 		engine: sqlite, soak: 2 * time.Second, every: 500 * time.Millisecond, patience: 30 * time.Second,
-		json: filepath.Join(folder, "soak.json"), plot: filepath.Join(folder, "soak.svg"), doc: filepath.Join(folder, "benchmarks.md"), command: "go run . --soak 2s",
+		json: filepath.Join(folder, "soak.json"), plot: filepath.Join(t.TempDir(), "soak.svg"), doc: filepath.Join(folder, "benchmarks.md"), command: "go run . --soak 2s",
 	}
 	if err := run(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -77,19 +77,21 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		const count = 12_000
 		log := slog.New(slog.DiscardHandler)
 		reads, checks, answer := 0, 0, make(chan struct{})
+		stored := map[string]string{} // policies by their keys
 		policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(_ context.Context, keys []string) (map[string]string, error) {
 			reads++
 			<-answer
 			texts := map[string]string{}
 			for _, key := range keys {
-				texts[key] = "delay 10s"
+				texts[key] = stored[key]
 			}
 			return texts, nil
 		}, OnCheck: func(context.Context, []sqlgen.Formula) error { checks++; return nil }}, controltest.Database{}, control.NewHealthReport(), log)
 		var heads []store.Head
 		for i := range count {
-			h := head("k", 1, time.Minute)
-			h.Policy = fmt.Sprint(i)
+			h, text := head("k", 1, time.Minute), fmt.Sprintf("delay 10s; attempts %d", i+10)
+			h.Policy = backoff.KeyOf(text)
+			stored[h.Policy] = text
 			heads = append(heads, h)
 		}
 		plain := head("k", 0, 0)

@@ -43,6 +43,10 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 			return err == nil, err
 		}
 	}
+	texts, err = s.missing(ctx, unprepared{tx}, texts)
+	if err != nil || len(texts) == 0 {
+		return false, s.explain(err)
+	}
 	return false, s.explain(s.put(ctx, unprepared{tx}, texts))
 }
 
