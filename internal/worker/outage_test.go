@@ -81,7 +81,7 @@ func testOutage(t *testing.T, server dialect.Server, closed bool) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 	ended := make(chan struct{})
-	go func() { defer close(ended); w.Run() }()
+	go func() { defer close(ended); _ = w.Run() }()
 	for name := range cfg.Queues {
 		w.pollers.Hint(name, store.Lane{State: statements.StateOpen, Kind: name}, 0)
 		r := new(run.Run)
@@ -171,7 +171,7 @@ func TestWorkersRecoverFromAnOutage(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			w := New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 			ended := make(chan struct{})
-			go func() { defer close(ended); w.Run() }()
+			go func() { defer close(ended); _ = w.Run() }()
 			up.Store(false)
 			time.Sleep(10*time.Minute + 123*time.Millisecond)
 			up.Store(true)

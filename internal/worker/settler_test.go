@@ -67,7 +67,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 		w := idleOn(ctx, s, Config{Lease: 24 * time.Hour, ShutdownTimeout: 10 * time.Second})
 		ended := make(chan time.Time, 1)
 		go func() {
-			w.Run()
+			_ = w.Run()
 			ended <- time.Now()
 		}()
 		r := endedRun(w)

@@ -42,7 +42,7 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 			w := idleOn(ctx, s, Config{Lease: time.Hour, ShutdownTimeout: 10 * time.Second, OthersRetention: run.Retention{Done: time.Hour, Dead: time.Hour, Cancelled: time.Hour}})
 			ended := make(chan time.Time, 1)
 			go func() {
-				w.Run()
+				_ = w.Run()
 				ended <- time.Now()
 			}()
 			synctest.Wait()
