@@ -6,8 +6,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Observer is told of statements that find and claim tasks. Errors are those of the
-// database.
+// Observer is told of statements that find and claim tasks. The errors come from the database.
 type Observer interface {
 	// Swept is told how many lanes a search found, which began at start.
 	Swept(queue string, lanes int, start time.Time, err error)

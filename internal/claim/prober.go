@@ -12,14 +12,17 @@ import (
 )
 
 // Prober is the role that finds the tasks of other processes soon after their commit, by their ids,
-// which ascend. It probes often while such tasks come, and seldom when none have come for long, or
-// while the worker listens and most tasks come with a notification. A sweep finds tasks that a probe
-// misses because they were committed after a task with a greater id. Ids may go back, when a backup is
-// restored for example: a probe that reads a smaller greatest id than before goes on from there. There
-// are no probes while the worker has enough tasks, or while all connections of the pool are in use. The
-// probes of an idle worker also read whether there are changes, and stand in for reads of changes.
+// which ascend. It probes often while such tasks come. It probes seldom when none have come for long, or
+// while the worker listens and most tasks come with a notification. There are no probes while the worker
+// has enough tasks, or while all connections of the pool are in use.
 //
-// Where ids do not ascend, a probe requests sweeps. Sweeps cost more, so that an idle worker makes fewer.
+// A probe may miss a task that was committed after a task with a greater id. A sweep finds such tasks.
+// Ids may decrease, for example when a backup is restored. A probe that reads a smaller greatest id than
+// before continues from the smaller id.
+//
+// The probes of an idle worker also read whether there are changes, and replace reads of changes.
+//
+// Where ids do not ascend, a probe requests sweeps. Sweeps cost more, so an idle worker makes fewer.
 type Prober struct {
 	byID         bool // ids ascend
 	pollInterval time.Duration
@@ -74,8 +77,8 @@ const (
 	// quietFactor is how much longer than the pause the time must be since tasks of
 	// another process came, so that the pauses grow with it.
 	quietFactor = 40
-	// probePauseFactor limits probes to a fifth of the time, most of which is the way to the
-	// server and back.
+	// probePauseFactor limits probes to a fifth of the time. Most of the time of a probe is the round
+	// trip to the server.
 	probePauseFactor = 4
 	// asleepAfter is how long after the last task, of whatever process, a worker falls
 	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten

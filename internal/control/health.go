@@ -21,8 +21,9 @@ const (
 	unreadAfter = 2
 )
 
-// HealthReport has the pauses, overrides and policies that a worker cannot apply, and handlers that
-// ignore their timeout. The worker announces it, so that operators see it besides the worker's log.
+// HealthReport lists the pauses, overrides and policies that a worker cannot apply, and the handlers
+// that ignore their timeout. The worker announces the report, so that operators see it outside the
+// worker's log, too.
 type HealthReport struct {
 	Changed chan struct{} // signalled when it has changed
 

@@ -1,5 +1,5 @@
-// Package control reads what people ask of all workers: which tasks are paused, and which retry
-// policies replace those of the code.
+// Package control reads people's requests to all workers: paused tasks, and retry policies that
+// replace the policies in the code.
 package control
 
 import (

@@ -50,7 +50,7 @@ type Tables interface {
 	LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error)
 	LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error)
 	Queues(ctx context.Context) ([]string, error)
-	// Heads returns the lanes of queues. With an error, those of some queues may be missing.
+	// Heads returns the lanes of queues. With an error, the lanes of some queues may be missing.
 	Heads(ctx context.Context, queues []string) (map[string][]store.Head, error)
 	CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
 }
@@ -68,7 +68,7 @@ type Finder struct {
 func (f Finder) after() time.Duration { return cmp.Or(f.OlderThan, After) }
 
 // Find lists the lanes whose first tasks are overdue. With an error, the list may lack the lanes of some
-// queues: Find goes on after a queue that cannot be swept.
+// queues: if a queue cannot be swept, Find continues without it.
 func (f Finder) Find(ctx context.Context) (list []Lane, err error) {
 	queues, err := f.Queues(ctx)
 	heads, failed := f.Heads(ctx, queues)

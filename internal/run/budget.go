@@ -18,7 +18,7 @@ type Budget struct {
 	Freed       chan struct{} // signalled when there may be room for more tasks
 
 	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
-	ahead      atomic.Int64 // tasks to claim ahead, besides one for each free handler
+	ahead      atomic.Int64 // tasks to claim ahead, in addition to one for each free handler
 	stalled    atomic.Bool  // tasks waited for handlers in vain, and no handler has returned since
 }
 

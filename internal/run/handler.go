@@ -14,7 +14,7 @@ import (
 type Handler struct {
 	Kind, Queue string
 	Priority    int
-	// Limits are those of the kind.
+	// Limits are the kind's limits.
 	Limits []store.Limit
 	// LostRetries is the number of first attempts after which a lost task is due as soon as
 	// its lease ends.

@@ -86,7 +86,7 @@ func (l *lease) begin(cancel context.CancelCauseFunc) bool {
 }
 
 // lose marks the lease lost and cancels the handler's context. It does nothing if
-// DoneTx has settled the task, or its transaction goes on.
+// DoneTx has settled the task, or while the transaction of DoneTx is open.
 func (l *lease) lose() { l.loseBy(outcome.ErrLeaseLost) }
 
 // loseBy is lose with another cause for the end of the handler's context.

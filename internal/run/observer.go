@@ -8,7 +8,7 @@ import (
 )
 
 // Observer is told of runs, and of statements that settle them or extend their leases.
-// Errors are those of the database.
+// The errors come from the database.
 type Observer interface {
 	// Started is told of a run whose handler begins.
 	Started(r *Run)

@@ -88,8 +88,8 @@ const (
 	minBatch = store.MaxBatch / 4
 )
 
-// Behind reports whether a whole batch waits besides the batches that are being written. The handlers
-// of further tasks would then wait for the settler.
+// Behind reports whether a whole batch waits in addition to the batches that are being written. The
+// handlers of further tasks would then wait for the settler.
 func (s *Settler) Behind() bool { return len(s.In) >= store.MaxBatch }
 
 // Full reports whether returning handlers wait for the settlers.

@@ -59,7 +59,7 @@ func (w *watch) begin(d time.Duration, cause error) *time.Timer {
 	})
 }
 
-// handle runs the handler of a run. If it gives the handler up, it returns the run that goes on
+// handle runs the handler of a run. If it gives up the handler, it returns the run that continues
 // without the handler.
 func (s *Stuck) handle(ctx context.Context, r *Run, claimed *ClaimedRuns) (*Run, *outcome.Failure) {
 	if s == nil {

@@ -141,8 +141,8 @@ where t.{quote key} > :after
 order by t.{quote key} limit :limit`)
 }
 
-// Abandoned counts tasks whose leases ended at least :age microseconds ago and which nobody
-// has claimed since, up to :limit. It may read the whole table.
+// Abandoned counts up to :limit tasks whose leases ended at least :age microseconds ago and that no
+// worker has claimed since. It may read the whole table.
 func Abandoned(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select count(*) from (select 1 from {tasks}

@@ -2,7 +2,7 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// Change is what somebody has asked of all workers.
+// Change is a request to all workers.
 type Change struct {
 	Subject string
 	What    string
@@ -55,8 +55,8 @@ insert into {changes} (created_at, subject, what, value, ends_at, who, why)
 values ({now}, :subject, :what, :value, {moment {int :ends_at}}, :who, :why)`)
 }
 
-// Topic returns what a change is about of which only the newest holds: the pauses of a
-// subject, or its policies. It returns "" for a cancel, which has none.
+// Topic returns the topic of a change: the pauses of a subject, or its policies. Of all changes with
+// the same topic, only the newest is in effect. Topic returns "" for a cancel, which has no topic.
 func (c Change) Topic() string {
 	switch c.What {
 	case ChangePause, ChangeResume:

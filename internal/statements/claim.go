@@ -72,9 +72,9 @@ returning {claimed}`
 // deleted rows stay for as long as an open snapshot may see them, and every claim
 // would read all of them again.
 //
-// A locked row is found again by its address, which costs less than its key and
-// is safe, since nobody else can move it. A row that has changed since the
-// statement began is left to the next claim.
+// The statement finds a locked row again by its address. The address costs less than
+// the key, and is safe, since no other transaction can move a locked row. A row that
+// has changed since the statement began is left to the next claim.
 func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	b.set("due", claimDue)
@@ -115,7 +115,7 @@ func (b *builder) delays(formulas []sqlgen.Formula) string {
 
 // ClaimLane selects up to :limit due tasks of one lane, locked where the engine
 // can, and returns them as [ClaimedColumns] with the place 1. [Take] claims them
-// in the same transaction. Parameters: queue, those of [SetLane], since, limit.
+// in the same transaction. Parameters: queue, the lane (see [SetLane]), since, limit.
 // f is nil for a lane without a delay.
 func ClaimLane(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b := newBuilder(s, tables)
@@ -128,8 +128,8 @@ order by updated_at limit :limit{for update}`)
 }
 
 // setDueInLane sets the fragment {due in lane}, the condition that a task is in a
-// lane and due. Parameters: queue, those of [SetLane], since. f is nil for a lane
-// without a delay.
+// lane and due. Parameters: queue, the lane (see [SetLane]), since. f is nil for a
+// lane without a delay.
 func (b *builder) setDueInLane(f *sqlgen.Formula) {
 	b.set("due in lane", "{in lane} and {since {int :since}} and updated_at <= {due until}{readable}")
 	b.setSince()
@@ -141,8 +141,8 @@ func (b *builder) setDueInLane(f *sqlgen.Formula) {
 	}
 	b.set("readable", "")
 	if b.server.Caps.DynamicTypes {
-		// Nobody could claim a row with text in place of a number, and it would
-		// stay the first of its lane for ever.
+		// No worker could claim a row with text instead of a number. The row would
+		// stay the first of its lane indefinitely.
 		b.set("readable", " and typeof(fence) = 'integer' and typeof(max_attempts) = 'integer'")
 	}
 }

@@ -25,11 +25,12 @@ func FirstFinishedPlace(queue, state string) Place {
 	return Place{Queue: queue, Lane: FirstFinished(state), Ending: queue + " " + state + "!"}
 }
 
-// Clean selects up to :limit tasks of one lane that have been finished for :keep
-// microseconds, the oldest first, from :since on, but for the first :skip, as
-// [FinishedColumns]. [Forget] and [Drop] delete them. It locks them, so that none is opened
-// again before that, and leaves out what others have locked, where it can. Parameters: queue,
-// those of [SetLane], since, keep, skip, limit.
+// Clean selects up to :limit tasks of one lane that have been finished for :keep microseconds, as
+// [FinishedColumns]. It selects tasks from :since on, the oldest first, except for the first :skip.
+//
+// Clean locks the tasks, so that none is opened again before [Forget] and [Drop] delete them. Where
+// the engine can, it leaves out tasks that other transactions have locked.
+// Parameters: queue, the lane (see [SetLane]), since, keep, skip, limit.
 func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)

@@ -72,8 +72,8 @@ func within[T, P any](columns Columns[P], part func(*T) *P) Columns[T] {
 // Row returns the row that t holds, in the order of the columns.
 func (c Columns[T]) Row(t *T) Row { return c.Rows(1, func(int) *T { return t })[0] }
 
-// Rows returns n rows, row i with the fields of t(i), each of which must be another
-// T. The fields are read by [Stmt.Bind]. Rows allocates once for all of them.
+// Rows returns n rows. Row i has the fields of t(i), and each t(i) must be a different T.
+// [Stmt.Bind] reads the fields. Rows allocates once for all rows.
 func (c Columns[T]) Rows(n int, t func(i int) *T) []Row {
 	rows, cells := make([]Row, n), make([]any, n*len(c))
 	for i := range rows {

@@ -99,8 +99,8 @@ var RoomColumns = join(SinceColumns, Columns[WantedLane]{
 // Claimed is a task as a claim returns it. What follows from other columns for most tasks is NULL,
 // for which drivers allocate nothing.
 type Claimed struct {
-	// Place is that of its lane in the batch, from 1. The row of a claim that got
-	// no claim slot has the place 0, and nothing else in it counts.
+	// Place is the place of the task's lane in the batch, from 1. The row of a claim
+	// that got no claim slot has the place 0, and no other column of the row counts.
 	Place       int
 	ID          int64
 	Fence       int64            // after Claim, and before Take
@@ -109,7 +109,7 @@ type Claimed struct {
 	First       sql.Null[int64]  // start of the first attempt; NULL if it is this one
 	Created     sql.Null[int64]  // NULL if it is the anchor
 	Now         int64            // by the database's clock
-	Previous    sql.Null[string] // the worker whose lease was over
+	Previous    sql.Null[string] // the worker whose lease had expired
 	Payload     []byte
 	Metadata    []byte // nil where there is none
 }
@@ -157,10 +157,10 @@ var EnqueueColumns = Columns[Entry]{
 	col("payload", Text, func(e *Entry) any { return &e.Payload }),
 }
 
-// UniqueColumns are those of the batch where [EnqueueParams] is unique.
+// UniqueColumns are the columns of the batch where [EnqueueParams] is unique.
 var UniqueColumns = join(Columns[Entry]{col("unique_key", Text, func(e *Entry) any { return &e.Unique })}, EnqueueColumns)
 
-// PlainColumns are those of the batch where [EnqueueParams] is plain.
+// PlainColumns are the columns of the batch where [EnqueueParams] is plain.
 var PlainColumns = Columns[Entry]{EnqueueColumns[0], EnqueueColumns[1], EnqueueColumns[len(EnqueueColumns)-1]}
 
 // The same where [EnqueueParams] has metadata.
@@ -174,7 +174,7 @@ func withMetadata(c Columns[Entry]) Columns[Entry] {
 	return join(c, Columns[Entry]{col("metadata", Text, func(e *Entry) any { return &e.Metadata })})
 }
 
-// PayloadColumns are those of the batch of [EnqueueAlike].
+// PayloadColumns are the columns of the batch of [EnqueueAlike].
 var PayloadColumns = PlainColumns[len(PlainColumns)-1:]
 
 // LongColumns are the columns of an entry that may hold long texts.

@@ -9,11 +9,11 @@
 //	{name a, b}  the fragment of that name, made of arguments
 //
 // Fragments and arguments may contain parameters and fragments themselves. The
-// fragments that all statements know are in [builder.common], those of one
-// statement in its function. A line that begins with a tab continues the line
-// before it. What a template cannot name is a mistake of the programmer, and
-// making the statement panics.
+// fragments that all statements know are in [builder.common]. The fragments of one
+// statement are in its function. A line that begins with a tab continues the line
+// before it. A name without a fragment is a mistake of the programmer, and making
+// the statement panics.
 //
-// What enters and leaves the database has a Go type and a table of [Columns],
-// in columns.go.
+// Each row that enters or leaves the database has a Go type and a table of
+// [Columns], in columns.go.
 package statements

@@ -15,7 +15,7 @@ type EnqueueParams struct {
 	Plain bool
 	// Unique is for tasks with a unique key.
 	Unique bool
-	// Metadata is for tasks of which some have metadata.
+	// Metadata is for a batch in which some tasks have metadata.
 	Metadata bool
 	// Notify sends :notice to the channel :channel when the transaction commits,
 	// on servers with Caps.Notify.

@@ -121,7 +121,7 @@ group by {lane} limit :limit`)
 }
 
 // CountRange counts the tasks of a range, up to :limit.
-// Parameters: queue, those of [SetLane], since, until, limit.
+// Parameters: queue, the lane (see [SetLane]), since, until, limit.
 func CountRange(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)

@@ -19,7 +19,7 @@ const (
 	DeathFirst                 // it runs at the first death, and is cancelled if there is none
 )
 
-// OutcomeCancelled and the others are how members have ended, beside [StateDone] and [StateDead].
+// OutcomeCancelled and the others are outcomes of members, in addition to [StateDone] and [StateDead].
 const (
 	OutcomePending   = ""
 	OutcomeCancelled = "cancelled"
@@ -74,7 +74,7 @@ var EdgeKeyColumns = Columns[Edge]{
 // EdgeColumns are the columns of a result of [EdgesOf] and [PendingEdges].
 var EdgeColumns = join(EdgeKeyColumns, Columns[Edge]{col("outcome", Text, func(e *Edge) any { return &e.Outcome })})
 
-// CheckedEdge is an edge beside what the tasks say.
+// CheckedEdge is an edge alongside the states of its two tasks.
 type CheckedEdge struct {
 	Edge
 	Truth  string // the outcome that the member's row gives
@@ -174,15 +174,15 @@ select t.task_id, t.waiter, t.outcome, coalesce(k.kind, ''), coalesce(k.state, '
 from {edges} t left join {tasks} k on k.id = t.{far}
 where {keys} limit :limit`)
 	}
-	// The order is that of an index: by statistics PostgreSQL would read the table.
+	// The order is an index's order. Without it, statistics would make PostgreSQL read the table.
 	return b.stmt(`
 select e.task_id, e.waiter, e.outcome, coalesce(k.kind, ''), coalesce(k.state, '') from {batch} cross join lateral (
 	select t.task_id, t.waiter, t.outcome from {edges} t where {same key} order by {order} limit :limit) e
 left join {tasks} k on k.id = e.{far} limit :limit`)
 }
 
-// EdgePage selects up to :limit edges after that of the member :task_id and the :waiter, as
-// [CheckedEdgeColumns]. In a range of two columns MySQL would read the table.
+// EdgePage selects up to :limit edges after the edge of the member :task_id and the :waiter, as
+// [CheckedEdgeColumns]. For a range of two columns MySQL would read the table.
 func EdgePage(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select e.task_id, e.waiter, e.outcome, case when k.id is null then 'deleted' when k.state in ('done', 'dead', 'cancelled') then k.state else '' end, coalesce(w.state, '')
@@ -208,9 +208,10 @@ select distinct t.waiter from {edges} t where {of members}`)
 }
 
 // waiterState sets the fragment {state}, the columns of a waiter t whose task is k. Each
-// question about its members is a look-up in an index, however many there are. PostgreSQL
-// would read the table for one of several outcomes that it takes for frequent; no order but
-// that of the index gives the first of a range.
+// question about the waiter's members is a look-up in an index, however many members there are.
+//
+// PostgreSQL would read the table for an outcome that it takes for one of several frequent
+// outcomes. So each condition is a range: only the index's order gives the first edge of a range.
 func (b *builder) waiterState() {
 	b.set("any", func(outcome string) string {
 		return "coalesce((select 1 from " + b.expand("{edges}") + " e where e.waiter = t.task_id and e.outcome >= " + outcome + " and e.outcome <= " + outcome + " order by e.outcome, e.task_id limit 1), 0)"
@@ -256,8 +257,8 @@ select task_id from {edges}
 where waiter = :waiter and outcome = :outcome and task_id > :after order by task_id limit :limit`)
 }
 
-// EdgesOf selects up to :limit edges of those of a batch of waiters that have gone, as
-// [EdgeColumns]. The batch has [IDColumns].
+// EdgesOf selects up to :limit edges of the deleted waiters in a batch, as [EdgeColumns].
+// The batch has [IDColumns].
 func EdgesOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(IDColumns.columns(), size)
@@ -272,9 +273,9 @@ select e.task_id, e.waiter, e.outcome from {batch} cross join lateral (
 where not exists (select 1 from {tasks} k where k.id = s.task_id) limit :limit`)
 }
 
-// PendingEdges selects the edges of a member that has not ended, as [EdgeColumns], and locks
-// them, so that the member does not end before the transaction. Those of waiters that are not
-// blocked any more are left out: one was cancelled, or runs after a death. Parameters: id.
+// PendingEdges selects the edges of a member that has not ended, as [EdgeColumns]. It locks the
+// edges, so that the member does not end before the transaction. It leaves out the edges of waiters
+// that are no longer blocked: a waiter was cancelled, or runs after a death. Parameters: id.
 func PendingEdges(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("lock", "")

@@ -4,8 +4,8 @@ import "github.com/falldue/falldue/dialect"
 
 // The index of tasks has the queue, the columns of the lane and updated_at. On
 // servers with Caps.LaneExpression it has the text of the lane and updated_at.
-// No name has a space in it, so that different lanes have different texts, and
-// those of a queue, and of a state in it, are neighbours.
+// No name has a space in it, so different lanes have different texts. The texts
+// of a queue's lanes are neighbors, and so are the texts of one state in a queue.
 
 // SortsTies reports whether the index of a server has tasks of one lane and anchor in the
 // order of their ids. Where it has not, to find the first of them is to read all.
@@ -33,9 +33,9 @@ func (b *builder) setInLane(value func(column) string) {
 
 // setSince sets the fragment {since moment}, the lower bound of a range of anchors that has an upper bound, too.
 //
-// PostgreSQL takes both bounds of a column together for a two-hundredth of the rows if it does not know one of
-// them. It would expect fewer tasks in a lane than a claim asks for, and read and sort all of them. It does not
-// see a pair in this form, of which it makes the bound updated_at >= moment of the index, too.
+// If PostgreSQL does not know one of the two bounds of a column, it takes both together for a two-hundredth of
+// the rows. It would expect fewer tasks in a lane than a claim asks for, and read and sort all of them.
+// PostgreSQL does not see a pair of bounds in this form. It still makes the index's bound updated_at >= moment.
 func (b *builder) setSince() {
 	bound := "updated_at >= {moment "
 	end := "}"
@@ -54,9 +54,9 @@ func laneParam(c column) string {
 	return "{text :" + c.Name + "}"
 }
 
-// setInState sets the fragment {in state}, which leads an engine whose index has
-// the text of lanes to those of :queue in :state. The others find them by
-// their columns.
+// setInState sets the fragment {in state}. It leads an engine whose index has the
+// text of lanes to the lanes of :queue in :state. Other engines find these lanes
+// by their columns.
 func (b *builder) setInState() {
 	b.set("in state", "")
 	if b.server.Caps.LaneExpression {

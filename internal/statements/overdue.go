@@ -18,7 +18,7 @@ order by queue limit 1`)
 }
 
 // CountSince counts the tasks of a lane whose anchors are :wait microseconds old or
-// older, up to :limit. Parameters: queue, those of [SetLane], wait, limit.
+// older, up to :limit. Parameters: queue, the lane (see [SetLane]), wait, limit.
 func CountSince(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
@@ -28,7 +28,7 @@ where {in lane} and updated_at <= {shift {now}, -({int :wait})} limit :limit) t`
 }
 
 // CountAhead counts the tasks of a lane that come before the task :id with the anchor :since,
-// up to :limit. Parameters: queue, those of [SetLane], id, since, limit.
+// up to :limit. Parameters: queue, the lane (see [SetLane]), id, since, limit.
 func CountAhead(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)

@@ -9,19 +9,19 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// A permit is the right to run one task under a limit: a row that names the claim
-// that has it. A limit of n has n permits. Nobody gives a permit back. Whether the
-// claim that it names still lives says whether it is free. If the claim of a running task is
-// ended from outside, its permits are kept until its handler has ended.
+// A permit is the right to run one task under a limit. The row of a permit names the claim that
+// has it. A limit of n has n permits. Claims do not give permits back: a permit is free when the
+// claim that it names no longer lives. If the claim of a running task is ended from outside, the
+// claim's permits are kept until the task's handler has ended.
 //
-// A permit never names a claim that was not made: an attempt that does not get all permits puts
-// back what was in those that it got.
+// A permit never names a claim that was not made. If an attempt to claim does not get all permits,
+// it restores the rows of the permits that it got.
 
 // Permit is a permit as [Permits] returns it.
 type Permit struct {
 	ID       int64
 	Name     string // of the limit
-	N        int    // its number among those of the limit, from 0
+	N        int    // its number among the limit's permits, from 0
 	Key             // the claim that has it, or had it last
 	Token    int64  // a random number of whoever took it last; below 0 if it is kept
 	Until    int64  // until when it is taken: of a rate, or if it is kept
@@ -137,11 +137,12 @@ var GrantColumns = join(
 		col("wait", Int, func(g *Grant) any { return &g.Wait }),
 	})
 
-// TakePermits gives permits to claims. It is a compare-and-set on the token,
-// so that of two claims that take one permit, one does. The claim that a permit names would
-// not do: several may name one claim, if one of them was taken in vain. On servers with
-// Caps.UpdateReturning it returns the ids of the permits that it matched. The batch has
-// [GrantColumns]. Parameters: token, a new random number.
+// TakePermits gives permits to claims. It is a compare-and-set on the token: if two claims try to
+// take one permit, one of the claims gets it. Comparing the claim that a permit names would not do:
+// several permits may name one claim, if one of the permits was taken in vain.
+//
+// On servers with Caps.UpdateReturning TakePermits returns the ids of the permits that it matched.
+// The batch has [GrantColumns]. Parameters: token, a new random number.
 func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.setReturning()
@@ -226,9 +227,9 @@ update {permits} as t set {set} where {keys} and t.token = :token`)
 update {permits} as t set {set} from {batch} where {same key} and t.token = {int :token}`)
 }
 
-// ReturnPermits puts back what was in permits before a claim took them in vain, and shortens by
-// wait how long those of rates are taken. The batch has [GrantColumns], with the claims and the
-// tokens to put back. Parameters: token, which the permits have.
+// ReturnPermits restores the permits that a claim has taken in vain. Permits of rates are taken for
+// wait microseconds less. The batch has [GrantColumns], with the claims and the tokens to restore.
+// Parameters: token, which the permits have.
 func ReturnPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("returning", "")
@@ -358,7 +359,7 @@ func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 // FindTask selects the task :id if it is due in a lane, locked where the engine can, as
 // [ClaimedColumns]. [Take] claims it in the same transaction. Parameters: id, and
-// those of [ClaimLane] but limit.
+// the parameters of [ClaimLane] except limit.
 func FindTask(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b := newBuilder(s, tables)
 	b.set("found", b.foundColumns(""))

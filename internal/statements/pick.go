@@ -22,8 +22,8 @@ var CandidateColumns = join(
 
 // Candidates selects up to :limit due tasks of one lane as [CandidateColumns], in
 // the order of their anchors and ids, beginning after the task :after, whose
-// anchor is :since. It locks nothing and reads no payload. Parameters: queue,
-// those of [SetLane], since, after, limit. f is nil for a lane without a delay.
+// anchor is :since. It locks nothing and reads no payload. Parameters: queue, the
+// lane (see [SetLane]), since, after, limit. f is nil for a lane without a delay.
 func Candidates(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
 	b := newBuilder(s, tables)
 	b.setDueInLane(f)
@@ -53,7 +53,7 @@ select {found} from {tasks} t where {keys} and t.state in ('open', 'snoozed'){fo
 select {found} from {batch} join {tasks} t on {same key} and t.state in ('open', 'snoozed'){for update}`)
 }
 
-// foundColumns returns [ClaimedColumns] of tasks that are to be claimed, with the
+// foundColumns returns [ClaimedColumns] of tasks that will be claimed, with the
 // place 1.
 func (b *builder) foundColumns(prefix string) string {
 	return ClaimedColumns.list(prefix, foundExprs(prefix))

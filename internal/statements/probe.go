@@ -2,10 +2,10 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// A worker that is idle finds the tasks of other processes by their ids, which are
-// greater than those of earlier tasks: a statement that finds nothing is one look-up in
-// the primary key. A task that is committed after one with a greater id may be missed,
-// and is found by the next sweep.
+// An idle worker finds the tasks of other processes by their ids, which are greater than
+// the ids of earlier tasks. A statement that finds nothing is one look-up in the primary
+// key. A task that is committed after a task with a greater id may be missed. The next
+// sweep finds it.
 
 // NewTask is a task that has been stored lately.
 type NewTask struct {

@@ -27,8 +27,8 @@ func profile(s dialect.Server, tables dialect.Tables, condition string) Stmt {
 	if s.Caps.BigResult {
 		b.set("sorted", "sql_big_result ")
 	}
-	// The minute first, since an engine that sorts compares numbers faster than texts, most
-	// of which are equal.
+	// The minute comes first: an engine that sorts compares numbers faster than texts, and most
+	// of the texts are equal.
 	return b.stmt(`
 select {sorted}{profile} from {tasks}
 where state in ('open', 'snoozed')` + condition + `

@@ -29,7 +29,7 @@ var ReportedColumns = join(
 	within(ProgressColumns, func(r *Reported) *Progress { return &r.Progress }),
 	Columns[Reported]{col("updated_at", Moment, func(r *Reported) any { return &r.Updated })})
 
-// PutProgress stores the progress of tasks in place of what was stored before. The batch
+// PutProgress stores the progress of tasks, and replaces their earlier progress. The batch
 // has [ProgressColumns], on engines without arrays exactly size rows.
 func PutProgress(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

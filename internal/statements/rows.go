@@ -125,8 +125,8 @@ func (unions) from(b *builder, alias string, columns []column) string {
 	return "(" + selects(b, columns, true) + ") as " + alias
 }
 
-// wide is from where narrow unions would cut off what is long: the types of the
-// columns are those of a task's fence and payload.
+// wide is from for engines whose narrow unions would cut off long values: the columns
+// have the types of a task's fence and payload.
 func (u unions) wide(b *builder, alias string, columns []column) string {
 	if !b.server.Caps.NarrowUnions {
 		return u.from(b, alias, columns)
@@ -206,14 +206,14 @@ func (valueLists) delete() string {
 delete from {table} as t where {keys}`
 }
 
-// setKeys sets the fragments by which the rows of t are those of the batch:
-// {keys} for a list of constants and {same key} for a join. key names columns of
-// t, one for each of the first columns of the batch.
+// setKeys sets the fragments that select the batch's rows of t: {keys} for a list of
+// constants and {same key} for a join. key names columns of t, one for each of the
+// first columns of the batch.
 //
-// Looking up a list of constants costs engines without arrays less than joining
-// a derived table, and it locks in the order of the key. In a list of one row
-// MariaDB's UPDATE reads the whole table, and so does SQLite where it takes the
-// table for small.
+// Engines without arrays look up a list of constants at less cost than they join a
+// derived table, and lock in the order of the key. With a list of one row MariaDB's
+// UPDATE would read the whole table, and so would SQLite where it takes the table
+// for small.
 func (b *builder) setKeys(source rowSource, key ...string) {
 	joined := make([]string, len(key))
 	for i, column := range key {

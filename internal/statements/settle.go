@@ -29,7 +29,7 @@ func (b *builder) setOwned() {
 	}
 }
 
-// updateRows changes the tasks of a batch of claims, of which the first columns
+// updateRows changes the tasks of a batch of claims. The first columns of the batch
 // are [FenceColumns].
 func (b *builder) updateRows(columns []column, size int, set string, whose owner) Stmt {
 	b.set("and owned", "")
@@ -41,7 +41,7 @@ func (b *builder) updateRows(columns []column, size int, set string, whose owner
 	return b.update(columns, size, set)
 }
 
-// update changes the tasks of a batch, of which the first columns are [FenceColumns].
+// update changes the tasks of a batch. The first columns of the batch are [FenceColumns].
 func (b *builder) update(columns []column, size int, set string) Stmt {
 	source := b.withBatch(columns, size)
 	b.setKeys(source, "id", "fence")
@@ -90,7 +90,7 @@ func Settle(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // SettleAlike is [Settle] for claims that all end alike. The batch has [FenceColumns].
-// Parameters: worker, and those of [SetSettlement].
+// Parameters: worker, and the parameters of [SetSettlement].
 func SettleAlike(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size,
 		`state = {text :to_state}, attempts = t.attempts + {int :more}, claimed_by = '', updated_at = {shift {now}, {int :wait}},
@@ -108,12 +108,12 @@ func Extend(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 const (
 	extension = `updated_at = {shift {now}, {int :lease}}`
-	// lasts is the condition that the lease of a claim is not over.
+	// lasts is the condition that the lease of a claim has not expired.
 	lasts = " and t.updated_at > {now}"
 )
 
-// ExtendLive is [Extend] for claims under a limit: a lease that is over stays over, since
-// others may have taken the claim's permit.
+// ExtendLive is [Extend] for claims under a limit: an expired lease stays expired, since
+// other claims may have taken the claim's permit.
 func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("still", lasts)
@@ -128,8 +128,8 @@ func Owned(s dialect.Server, tables dialect.Tables, size int, lock bool) Stmt {
 	return newBuilder(s, tables).owned(size, lock)
 }
 
-// Live selects the ids of those claims of a batch that :worker still holds and whose leases are
-// not over. The batch has [FenceColumns]. Parameters: worker.
+// Live selects the ids of those claims of a batch that :worker still holds and whose leases have
+// not expired. The batch has [FenceColumns]. Parameters: worker.
 func Live(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("still", lasts)

@@ -38,9 +38,9 @@ func ReleaseClaimSlot(s dialect.Server) Stmt {
 do release_lock({lock :number})`)
 }
 
-// slotBuilder knows the fragment {lock number}, which names the lock of a slot:
-// an advisory lock by number, as [Claim] does, and a named lock among those of
-// all databases of the server, whose names have at most 64 bytes.
+// slotBuilder knows the fragment {lock number}, which names the lock of a slot. An
+// advisory lock has a number, as in [Claim]. A named lock has a name of at most 64
+// bytes, which must differ from the names in all other databases of the server.
 func slotBuilder(s dialect.Server) *builder {
 	b := newBuilder(s, dialect.Tables{})
 	var lock func(number string) string

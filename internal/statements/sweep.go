@@ -8,11 +8,11 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Sweep finds the lanes of queues that hold waiting tasks, up to :page, and returns them as
-// [FoundColumns]: queue by queue, and those of a queue in the order of the index. It jumps from
-// lane to lane, so that it costs more the more lanes there are, and not the more tasks. The batch has
-// [PlaceColumns]. On servers with Caps.LooseScan it begins at the first lanes, and finds those of several queues
-// in any order. Parameters: page.
+// Sweep finds up to :page lanes that hold waiting tasks in queues, and returns them as [FoundColumns]:
+// queue by queue, and within a queue in the order of the index. It jumps from lane to lane, so that
+// its cost grows with the number of lanes, and not of tasks. On servers with Caps.LooseScan Sweep
+// begins at the first lanes, and finds the lanes of several queues in any order. The batch has
+// [PlaceColumns]. Parameters: page.
 func Sweep(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	if !s.Caps.LooseScan {
@@ -100,7 +100,7 @@ func FirstPlace(queue string) Place {
 	return Place{Queue: queue, Lane: FirstFinished(StateOpen), Ending: queue + "!"}
 }
 
-// Place is where [Sweep] and [FinishedLanes] go on in a queue: behind a lane.
+// Place is where [Sweep] and [FinishedLanes] continue in a queue: behind a lane.
 type Place struct {
 	Queue string
 	Lane
@@ -108,7 +108,7 @@ type Place struct {
 	Ending string
 }
 
-// After returns the text of the place: that of its lane, or one before all lanes of a state.
+// After returns the text of the place: its lane's text, or a text before all lanes of a state.
 func (p *Place) After() string {
 	if p.Lane == FirstFinished(p.State) {
 		return p.Queue + " " + p.State + " "
@@ -173,8 +173,8 @@ where {in lane} and updated_at >= {moment l.since}
 order by updated_at limit 1) t`)
 }
 
-// LaneHead is [Heads] for a single lane, on the other servers. Parameters: queue, those of
-// [SetLane], since.
+// LaneHead is [Heads] for a single lane, on the other servers. Parameters: queue, the lane
+// (see [SetLane]), since.
 func LaneHead(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
@@ -185,14 +185,14 @@ where {in lane} and updated_at >= {moment {int :since}}
 order by updated_at limit 1`)
 }
 
-// NextLane finds what [Sweep] finds, one lane in each run: the first lane after
-// the one that the parameters name that holds waiting tasks. It costs the same
+// NextLane finds the lanes that [Sweep] finds, one lane in each run. It finds the first
+// lane with waiting tasks after the lane that the parameters name. It costs the same
 // whatever statistics the engine has. It is for servers with Caps.LooseScan.
-// Parameters: queue, those of [SetLane].
+// Parameters: queue, the lane (see [SetLane]).
 //
-// The next lane has its first so many columns in common with the last one, as
-// many as possible, and a greater value in the next column. Each of these cases
-// is a range of the index that begins where it ends.
+// The next lane shares as many first columns as possible with the last lane, and has a
+// greater value in the column after these. Each number of shared columns is a case, and
+// each case is a range of the index. The statement reads one entry of each range.
 func NextLane(s dialect.Server, tables dialect.Tables) Stmt { return newBuilder(s, tables).nextLane(0) }
 
 // NextLanes finds the next :page lanes of a queue, as [NextLane] finds one, and returns them in

@@ -10,7 +10,7 @@ import "github.com/falldue/falldue/dialect"
 // search path says.
 const testClockTable = "falldue_test_clock"
 
-// testClock is a dialect whose time is that of the test clock.
+// testClock is a dialect that takes the time from the test clock.
 type testClock struct{ dialect.Dialect }
 
 func (t testClock) Clock() dialect.Clock {

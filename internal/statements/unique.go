@@ -16,7 +16,7 @@ type Holder struct {
 	Now        int64 // by the database's clock
 	Fence      int64 // of the task
 	Unfinished int   // 1 if the task is not finished
-	Waiting    int   // 1 if it is not finished and nobody has claimed it
+	Waiting    int   // 1 if it is not finished and no worker has claimed it
 }
 
 // UniqueKey is a version of the row of a unique key.
@@ -97,8 +97,8 @@ select {found} from {uniques} t where {keys} order by t.hash{lock}`)
 select {found} from {batch} join {uniques} t on {same key} order by t.hash{lock}`)
 }
 
-// HoldWaiting selects the ids of those tasks of a batch that wait, and locks their rows so
-// that nobody claims them before the transaction ends. The batch has [IDColumns].
+// HoldWaiting selects the ids of the waiting tasks of a batch. It locks their rows, so that no
+// worker claims them before the transaction ends. The batch has [IDColumns].
 func HoldWaiting(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(IDColumns.columns(), size)
@@ -119,7 +119,7 @@ select t.id from {batch} join {tasks} t on {same key} and t.state in ('open', 's
 type TakenKey struct {
 	Hash   string
 	TaskID int64 // the new holder
-	Was    int64 // the token when nobody held the key
+	Was    int64 // the token when no task held the key
 	Wait   int64 // for how many microseconds the key is taken, whatever becomes of the holder
 }
 
@@ -230,10 +230,10 @@ select t.hash from {uniques} t where {keys} and t.token = :token`)
 select t.hash from {batch} join {uniques} t on {same key} and t.token = {int :token}`)
 }
 
-// ReplaceWaiting gives a task that waits another payload, another key and another time to run,
-// at which it is due without a delay. It raises the fence: a claim that has found the task before
-// does not get it, and a sequence in which it had a place goes on without it. Parameters: id,
-// fence, at, delay, key, payload, metadata.
+// ReplaceWaiting gives a waiting task another payload, another key and another time to run. At that
+// time the task is due without a delay. ReplaceWaiting raises the fence: a claim that has found the
+// task before does not get it, and a sequence in which the task had a place continues without the
+// task. Parameters: id, fence, at, delay, key, payload, metadata.
 func ReplaceWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks} as t
@@ -254,7 +254,7 @@ func Withdraw(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // PagedKey is a unique key as [KeyPage] returns it.
 type PagedKey struct {
 	UniqueKey
-	Free int // 1 if nobody has held it for long
+	Free int // 1 if no task has held it for long
 }
 
 // PagedKeyColumns are the columns of a result of [KeyPage].

@@ -2,7 +2,7 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// Watched is what somebody who watches tasks sees of one.
+// Watched is a task as a watcher of tasks sees it.
 type Watched struct {
 	ID        int64
 	Queue     string
@@ -65,7 +65,7 @@ order by t.id limit :limit`)
 }
 
 // WatchLane selects up to :limit tasks of a lane whose anchors are not older than :back
-// microseconds, as [WatchedColumns]. Parameters: queue, those of [SetLane], back, limit.
+// microseconds, as [WatchedColumns]. Parameters: queue, the lane (see [SetLane]), back, limit.
 func WatchLane(s dialect.Server, tables dialect.Tables) Stmt {
 	b := watching(s, tables)
 	b.setInLane(laneParam)
@@ -76,7 +76,7 @@ order by updated_at limit :limit`)
 }
 
 // NewestInLane selects the :limit tasks of a lane whose anchors are the latest, as
-// [WatchedColumns]. Parameters: queue, those of [SetLane], limit.
+// [WatchedColumns]. Parameters: queue, the lane (see [SetLane]), limit.
 func NewestInLane(s dialect.Server, tables dialect.Tables) Stmt {
 	b := watching(s, tables)
 	b.setInLane(laneParam)

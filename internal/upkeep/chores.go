@@ -17,7 +17,7 @@ type chore struct {
 	done   time.Time
 }
 
-// choreTables are the tables of which the chores delete old rows.
+// choreTables are the tables from which the chores delete old rows.
 type choreTables interface {
 	DropOrphanedProgress(ctx context.Context) error
 	DropOldMinutes(ctx context.Context) error

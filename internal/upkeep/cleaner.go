@@ -1,5 +1,5 @@
-// Package upkeep has the background work of a worker besides running tasks: it deletes what is no
-// longer needed, opens tasks with dependencies, keeps policies stored, and announces the worker.
+// Package upkeep does the background work of a worker other than running tasks. It deletes rows that
+// are no longer needed, opens tasks with dependencies, keeps policies stored, and announces the worker.
 package upkeep
 
 import (
@@ -138,8 +138,8 @@ func (c *Cleaner) find(ctx context.Context, state string) ([]store.Found, error)
 	return c.table.FinishedLanesOf(ctx, c.queues, state)
 }
 
-// maxUndeletable is how many tasks a pass may fail to delete in a lane, before it goes on with the next
-// lane.
+// maxUndeletable is how many tasks a pass may fail to delete in a lane, before it continues with the
+// next lane.
 const maxUndeletable = 50
 
 // cleanLane deletes the tasks of a lane whose retention has expired, a batch at a time. The database may

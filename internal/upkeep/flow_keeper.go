@@ -19,8 +19,8 @@ const (
 	// flowsEvery is the time between two checks of tasks with dependencies. The checks find
 	// tasks whose worker died between the settle of a dependency and its check.
 	flowsEvery = 15 * time.Second
-	// flowPages is how many pages of such tasks, and of members, a check reads at most. The next
-	// check goes on after them.
+	// flowPages is the greatest number of pages of tasks with dependencies, and of members, that a
+	// check reads. The next check continues after these pages.
 	flowPages = 10
 	// maxEnded is how many ended members may wait for a check. The check every flowsEvery finds
 	// the others.

@@ -16,7 +16,7 @@ const (
 	writesWithin = 10 * time.Second
 	// measureEvery is the shortest time between two measurements of all tasks, by one of all workers.
 	measureEvery = 55 * time.Second
-	// measureFor is how long after its last run a worker goes on to measure.
+	// measureFor is how long a worker continues to measure after its last run.
 	measureFor = 11 * time.Minute
 	// clockEvery is the time between two reads of the database's clock.
 	clockEvery = time.Hour

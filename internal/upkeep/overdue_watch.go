@@ -22,9 +22,9 @@ const (
 	searchPauseFactor = 20
 )
 
-// OverdueWatch is the role that warns of overdue tasks that no worker takes: those of kinds
-// that the worker does not handle, in lanes whose first task is the same as a minute
-// ago and that no limit of other workers delays.
+// OverdueWatch is the role that warns of overdue tasks that no worker takes. It warns of kinds
+// that its own worker does not handle, in lanes whose first task is the same as a minute ago.
+// It leaves out lanes that a limit of other workers delays.
 type OverdueWatch struct {
 	tables    overdue.Tables
 	queues    []string                // of the worker
