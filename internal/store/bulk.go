@@ -34,7 +34,7 @@ type ActParams struct {
 	Wait bool
 	// Waits are when tasks that are retried or run now fall due from now on, by their ids.
 	Waits map[int64]time.Duration
-	// Payload replaces that of a single task that is retried, unless it is "".
+	// Payload replaces the payload of a single retried task, unless it is "".
 	Payload string
 	// Why is the error of tasks that expire.
 	Why string
@@ -49,9 +49,9 @@ type Acted struct {
 	Members bool
 }
 
-// Act does an action to those of the tasks for which it is allowed, in one transaction. The
-// claims of tasks that are cancelled or deleted end, and changes say so to their workers.
-// Tasks that are retried take their unique keys back.
+// Act applies an action to the tasks that the action is allowed for, in one transaction.
+// Claims of cancelled and deleted tasks end, and changes notify the tasks' workers. Retried
+// tasks take their unique keys back.
 func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 	held := statements.LockedOrSkipped
 	if p.Wait {

@@ -28,8 +28,8 @@ func (s *Store) Fact(ctx context.Context, fact Fact) (f FactRow, known bool, err
 	return f, known, s.explain(err)
 }
 
-// BinaryLogs returns the number and the size of the server's binary logs. It reports whether
-// the server has any; the error may be that this user may not see them.
+// BinaryLogs returns the number and the total size of the server's binary logs, and reports
+// whether the server has any. It fails if the user lacks the permission to see them.
 func (s *Store) BinaryLogs(ctx context.Context) (files, bytes int64, known bool, err error) {
 	stmt, ok := statements.BinaryLogs(s.server)
 	if !ok {
@@ -69,8 +69,8 @@ func (s *Store) AllPolicies(ctx context.Context, f func(key, text string) error)
 	}
 }
 
-// Abandoned counts tasks whose leases ended at least so long ago and that nobody has claimed
-// since, up to most. It may read the whole table.
+// Abandoned counts tasks whose leases expired at least age ago and that no worker has claimed
+// since. It counts up to most tasks, and may read the whole table.
 func (s *Store) Abandoned(ctx context.Context, age time.Duration, most int) (n int64, err error) {
 	values := statements.Values{"age": age.Microseconds(), "limit": most}
 	err = s.seldom(ctx, statements.Abandoned(s.server, s.tables), values, nil, func(r row) (err error) {

@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Change is what somebody has asked of all workers.
+	// Change is a request to all workers, such as a pause.
 	Change = statements.Change
 	// StoredChange is a change as it is stored.
 	StoredChange = statements.StoredChange
@@ -74,8 +74,8 @@ func (s *Store) DropOldChanges(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// outdated returns the ids of changes that nobody needs any more. Of each topic the newest
-// change stays, unless it ends something that has gone.
+// outdated returns the ids of changes that are no longer needed. The newest change of each topic
+// stays, unless it is old, ends a pause or an override, and is the topic's only change.
 func outdated(list []StoredChange, age time.Duration, most int) (ids []int64) {
 	left := map[string]int{}
 	for _, c := range list {

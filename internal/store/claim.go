@@ -33,7 +33,8 @@ type Source struct {
 	Running string
 	// MaxAttempts is the policy's limit of attempts; 0 is no limit.
 	MaxAttempts int
-	// Limits are those of the lane's tasks. Only [Store.ClaimLimited] obeys them.
+	// Limits are the limits of the lane's tasks. [Store.ClaimLimited] and [Store.ClaimKeys] apply
+	// them, [Store.Claim] does not.
 	Limits []Limit
 }
 
@@ -65,17 +66,17 @@ type Claim struct {
 	// Exhausted reports whether no attempt was left. The claim has counted none then, and
 	// Attempts is the number of the last one.
 	Exhausted bool
-	Limits    []Limit // those of its source
+	Limits    []Limit // its source's limits
 	// HeldUntil is when limits are last known to have held the tasks of its lane back, in microseconds
 	// since 1970, or 0. It is for package claim to set.
 	HeldUntil int64
 }
 
-// claimScanner reads the rows that claims return. It makes room for several claims at a
-// time, and not for all of a statement: the last handler that runs keeps what was made at once.
+// claimScanner reads the rows that claims return. It allocates a few claims together, and not
+// all claims of a statement: an allocation stays in memory until all its claims' handlers end.
 type claimScanner struct{ room []Claim }
 
-// claimRoom is for how many claims it makes room at a time.
+// claimRoom is the number of claims in one allocation.
 const claimRoom = 8
 
 func (s *claimScanner) next() *Claim {
@@ -115,7 +116,7 @@ type ClaimParams struct {
 	Queue, Worker string
 	Lease         time.Duration
 	Limit         int
-	Slot          int64    // the claim slots of which to take one, see [Store.SlotName]; 0 for none
+	Slot          int64    // the claim slots to take one from, see [Store.SlotName]; 0 for none
 	Sources       []Source // in the order in which to empty them
 }
 
@@ -341,9 +342,9 @@ func (s *Store) formulaOf(w Source) string {
 	return s.numbersOf([]*Delay{w.Delay})
 }
 
-// owned returns the ids of the tasks of those claims that worker still owns. If lock
-// is set, it locks their rows, and leaves out rows that somebody else has locked if
-// the engine can skip them.
+// owned returns the task ids of the claims that worker still owns. If lock is set, it locks
+// the tasks' rows, and leaves out rows that another transaction has locked if the engine can
+// skip them.
 func (s *Store) owned(ctx context.Context, x runner, worker string, fences []statements.Row, lock bool) (map[int64]bool, error) {
 	size := s.size(len(fences))
 	stmt := s.stmt(stmtKey{name: "owned", size: size, lock: lock}, func() statements.Stmt { return statements.Owned(s.server, s.tables, size, lock) })

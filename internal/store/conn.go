@@ -216,8 +216,8 @@ func (c *conn) check(ctx context.Context) error {
 	return nil
 }
 
-// answerTimeout returns how long to wait for an answer that an alive connection gives
-// at once.
+// answerTimeout returns how long to wait for an answer that a live connection gives
+// immediately.
 func answerTimeout(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return min(pingTimeout, max(time.Until(end)/2, time.Millisecond))
@@ -225,9 +225,8 @@ func answerTimeout(ctx context.Context) time.Duration {
 	return pingTimeout
 }
 
-// lost returns the error of a call of the driver. If the connection is lost and the
-// error does not show it (Caps.LossWithoutCode), Classify takes the returned one for that
-// of a lost connection.
+// lost returns the error of a driver call. If the connection is lost and the error does
+// not show it (Caps.LossWithoutCode), lost marks the error for Classify.
 func (c *conn) lost(err error) error {
 	if err == nil || !c.asked {
 		return err
@@ -246,8 +245,8 @@ func (s *Store) unconnected(err error) error {
 	return asLost(err)
 }
 
-// asLost makes Classify take an error that no server sent for that of a lost connection,
-// unless the caller has given up.
+// asLost marks an error that no server sent, so that Classify takes it for the loss of a
+// connection. It returns the error unmarked if the caller has given up.
 func asLost(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -88,7 +88,7 @@ func (s *Store) stream(ctx context.Context, c *conn, entries []Entry, ids []int6
 }
 
 // copyReader is a driver's connection that runs a COPY of the lines that it reads, such
-// as that of package pgxdb.
+// as pgxdb's.
 type copyReader interface {
 	CopyFrom(ctx context.Context, text string, lines io.Reader) error
 }

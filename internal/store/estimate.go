@@ -51,8 +51,8 @@ const (
 // then. Tests set it to less.
 var fewPages int64 = 8 * sampledPages
 
-// estimateBySample counts the tasks in a sample of pages that are evenly spaced, and then those
-// of small groups by the index.
+// estimateBySample counts the tasks in a sample of evenly spaced pages. It then counts the tasks
+// of small groups through the index.
 func (s *Store) estimateBySample(ctx context.Context) (list []Count, err error) {
 	var pages, rows int64
 	stmt := s.fixed("table pages", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.TablePages(server) })
@@ -117,9 +117,9 @@ func (s *Store) sample(ctx context.Context, x runner, pages, rows int64) ([]Coun
 	return sortedCounts(counts), err
 }
 
-// countSmall replaces the counts of groups of which few tasks were seen by exact ones, the
-// smallest first, as many as can be counted. count counts up to countedRows tasks of each of
-// some lanes.
+// countSmall replaces estimates with exact counts, for groups with few sampled tasks. It counts
+// the smallest groups first, up to about countedRows tasks in all. count counts the tasks of
+// some lanes, up to countedRows in each lane.
 func (s *Store) countSmall(lanes []statements.QueueLane, seen map[group]int64, counts map[group]Count, count func(lanes []statements.QueueLane, add func(Count)) error) error {
 	small := map[group][]statements.QueueLane{}
 	for _, l := range lanes {
@@ -171,7 +171,7 @@ func readCounts(ctx context.Context, x runner, stmt statements.Stmt, values stat
 	})
 }
 
-// sortedCounts returns counts in the order of Counts, without those of no tasks.
+// sortedCounts returns counts in the order of Counts. It leaves out counts of 0.
 func sortedCounts(counts map[group]Count) []Count {
 	list := slices.DeleteFunc(slices.Collect(maps.Values(counts)), func(c Count) bool { return c.Tasks == 0 })
 	slices.SortFunc(list, func(a, b Count) int {

@@ -21,7 +21,7 @@ const (
 	// by how much InnoDB is wrong. Up to mostSamples parts are counted, until they have
 	// sampledTasks in all.
 	sampleTasks, mostSamples, sampledTasks = 10_000, 20, 50_000
-	// rangesAtOnce is the number of ranges of which a statement asks for the plans.
+	// rangesAtOnce is the number of ranges whose plans one statement asks for.
 	rangesAtOnce = 64
 	// allParts is about into how many parts the ranges are split, in proportion to the tasks
 	// that are expected in them: mostSplits times, each time into splits parts at most. The more

@@ -190,10 +190,10 @@ func (s *Store) endContext(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
-// unlessCancelled returns the error of a statement that may have committed, or
-// that of ctx. When lib/pq cancels a commit that waits for a standby, PostgreSQL
-// stops waiting and reports success, although the commit would not survive the
-// loss of the server.
+// unlessCancelled returns err, the error of a statement that may have committed. If err is
+// nil, it returns the error of ctx on servers that report success for a cancelled commit.
+// When lib/pq cancels a commit that waits for a standby, PostgreSQL stops waiting and
+// reports success. That commit would not survive the loss of the server.
 func (s *Store) unlessCancelled(ctx context.Context, err error) error {
 	if err == nil && s.server.Caps.CancelledCommitSucceeds {
 		return ctx.Err()
@@ -222,7 +222,7 @@ func (s *Store) Retry(ctx context.Context, fn func() error) error {
 		case dialect.StatementStale, dialect.PreparedStatementMissing:
 			tries = 2
 		case dialect.Disconnected, dialect.ReadOnly:
-			if ctx.Err() == nil { // or the error is that of ctx
+			if ctx.Err() == nil { // otherwise the error is ctx's
 				s.discardIdle()
 			}
 		}

@@ -136,9 +136,9 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 	return append([]planned{permits}, list...)
 }
 
-// ExplainChanges returns the statements with which a worker changes tasks that it knows by
-// their keys, with their plans: those of claims, if limited is set also of claims with limits,
-// of extensions and of settles. It changes nothing, and no task has the keys.
+// ExplainChanges returns the statements that change tasks by their keys, with their plans. They
+// are the statements of claims, extensions and settles. If limited is set, they include the
+// statements of claims under limits. ExplainChanges changes nothing, and no task has the keys.
 func (s *Store) ExplainChanges(ctx context.Context, p ClaimParams, limited bool) ([]Explained, error) {
 	keys := make([]Key, explainedBatch)
 	grants := make([]statements.Grant, explainedBatch)

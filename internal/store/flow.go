@@ -31,8 +31,8 @@ type Flow struct {
 // FlowEdge says that an entry runs after another one.
 type FlowEdge struct{ Member, Waiter int }
 
-// EnqueueFlow is [Store.Enqueue] for entries of which some run after others. Its error wraps
-// [ErrNotFound] if nothing waits for flow.Sibling any more.
+// EnqueueFlow is [Store.Enqueue] for the entries of a flow: some run after others. Its error
+// wraps [ErrNotFound] if no task waits for flow.Sibling anymore.
 func (s *Store) EnqueueFlow(ctx context.Context, tx Tx, entries []Entry, flow Flow) ([]int64, error) {
 	enqueue := func(x runner) ([]int64, error) {
 		beside, err := s.waitersOf(ctx, x, flow.Sibling)
@@ -52,8 +52,9 @@ func (s *Store) EnqueueFlow(ctx context.Context, tx Tx, entries []Entry, flow Fl
 	return inTx(ctx, s, enqueue)
 }
 
-// waitersOf returns the waiters of a member, which does not end before the transaction then. Its
-// error wraps [ErrNotFound] if there are none. Nobody waits for the member 0.
+// waitersOf returns the waiters of a member. The member then cannot end before the transaction.
+// The error wraps [ErrNotFound] if the member has no waiters. For the member 0, waitersOf returns
+// no waiters and no error.
 func (s *Store) waitersOf(ctx context.Context, x runner, member int64) (list []int64, err error) {
 	if member == 0 {
 		return nil, nil
@@ -167,9 +168,9 @@ const (
 	IsForgotten // its task is not blocked any more
 )
 
-// Judge says what is to become of those of the tasks that wait for others. No transaction of
-// the caller's that has settled a member may be open: of two that end the last members, the
-// second one to be committed is seen.
+// Judge returns a verdict for each task that waits for others. The caller must first
+// commit the transaction in which it has settled a member. If two transactions end the last
+// members concurrently, the call after the second commit sees both ends.
 func (s *Store) Judge(ctx context.Context, ids []int64) ([]Verdict, error) {
 	return s.judged(ctx, s.batch("waiters by id", len(ids), statements.WaitersByID), nil, idRows(ids))
 }
@@ -231,7 +232,7 @@ func fateOf(w waiterState) Fate {
 	}
 	pending, dead, gone := w.Pending != 0, w.Dead != 0, w.Deleted != 0
 	failed := dead || gone || w.Cancelled != 0
-	opens, cancelled := !pending && !failed, gone // nobody can retry what has gone
+	opens, cancelled := !pending && !failed, gone // a deleted member cannot be retried
 	switch statements.OnDeath(w.OnDeath) {
 	case statements.DeathCancel:
 		cancelled = failed
@@ -251,10 +252,10 @@ func fateOf(w waiterState) Fate {
 	return StaysBlocked
 }
 
-// EndWaiting makes waiters what they are to become: open or cancelled, or forgotten. It
-// judges them again, in its transaction: who judged them before may have read what was not
-// committed, in a session with that isolation. It returns those that it has ended, and leaves
-// out those whose rows somebody has locked.
+// EndWaiting opens, cancels or forgets waiters, and returns the ids of these waiters. It leaves
+// out waiters whose rows another transaction has locked. It first judges the waiters again in its
+// own transaction, and leaves out waiters that have another fate: the earlier verdict may come
+// from a session that reads uncommitted rows.
 func (s *Store) EndWaiting(ctx context.Context, ids []int64, to Fate) ([]int64, error) {
 	return inTx(ctx, s, func(x runner) (ended []int64, err error) {
 		err = inBatches(s, slices.Sorted(slices.Values(ids)), func(batch []int64) error {
@@ -404,11 +405,12 @@ func (s *Store) dropEdges(ctx context.Context, list []Edge) error {
 // EdgeKey is the place of an edge among all.
 type EdgeKey struct{ Member, Waiter int64 }
 
-// CheckEdges compares up to [MaxBatch] edges after one with the tasks. It deletes those whose
-// waiters have gone, and corrects those whose members were changed by somebody who did not
-// say so, or deleted by the cleaner. It returns the last one, or the zero value after all,
-// and the waiters of which it has corrected edges. Its error is the first one; other edges
-// are corrected nevertheless.
+// CheckEdges compares up to [MaxBatch] edges with their tasks, beginning behind a given edge. It
+// deletes edges whose waiters are gone. It corrects edges whose members the cleaner has deleted,
+// or another program has changed without an update of the edges.
+//
+// last is the last edge compared, or the zero value after all edges. waiters are the waiters of
+// corrected edges. err is the first error; CheckEdges corrects the other edges nevertheless.
 func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
 	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
 	// In a transaction of its own it reads nothing that is not committed.

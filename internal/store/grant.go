@@ -82,8 +82,8 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 		return nil, err
 	}
 	outrun := map[*Claim]bool{}
-	// loses makes the lane of a claim wait. Its limit is not open, though it may have other
-	// permits: the lane would come back at once.
+	// loses makes the lane of a claim wait. It closes the claim's limit, even if other permits
+	// are free: with an open limit, the lane would come back immediately.
 	loses := func(c *Claim, limit string) {
 		outrun[c] = true
 		rests[c.Place-1], quotas[limit].room = Rest{Why: Outrun, Name: limit}, 0

@@ -28,7 +28,7 @@ const (
 type Rest struct {
 	Why  Reason
 	Name string        // of the limit
-	Wait time.Duration // until the limit admits another task, or 0 if nobody knows
+	Wait time.Duration // until the limit admits another task, or 0 if unknown
 	Next *NextTask     // of a sequence: what the other tasks wait for, or nil
 }
 
@@ -49,8 +49,8 @@ type Limited struct {
 	Open   []string // the limits that admit more tasks
 }
 
-// ClaimLimited claims due tasks for a worker as [Store.Claim] does, from sources of which
-// any have limits, in one transaction. If limits hold back all sources, it only reads.
+// ClaimLimited claims due tasks for a worker as [Store.Claim] does, in one transaction. Any of
+// the sources may have limits. If limits hold back all sources, ClaimLimited only reads.
 func (s *Store) ClaimLimited(ctx context.Context, p ClaimParams) (Limited, error) {
 	quotas, err := reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.quotas(ctx, x, p) })
 	if err != nil {
@@ -186,8 +186,8 @@ func (s *Store) readPermits(ctx context.Context, x runner, names []string) (map[
 	return permits, nil
 }
 
-// roomOf returns how many tasks the limits of a source admit, up to most, beside those that
-// are reserved for the sources before it.
+// roomOf returns how many tasks the limits of a source admit, up to most. It subtracts the
+// tasks that are reserved for the sources before it.
 func roomOf(from Source, quotas map[string]*quota, most int) int {
 	for _, l := range from.Limits {
 		q := quotas[l.Name]
@@ -206,7 +206,7 @@ func saturated(from Source, quotas map[string]*quota) *quota {
 	return nil
 }
 
-// wantedTasks says how many tasks to find in a source, beside those that were found before.
+// wantedTasks asks for up to room tasks of a source, in addition to the before tasks found earlier.
 type wantedTasks struct{ source, room, before int }
 
 // find finds due tasks that the limits of their sources admit, counts them there, and

@@ -34,9 +34,9 @@ func (s *Store) candidatesStmt(queue string, from Source, after int64, limit int
 	return stmt, values
 }
 
-// ClaimKeys claims those of the candidates from p's one source that are as they were, and
-// returns them in the order of their anchors. It obeys the limits of the source, and says
-// whether one of them holds back the others.
+// ClaimKeys claims the candidates that have not changed, and returns them in the order of their
+// anchors. The candidates are from p's one source. ClaimKeys applies the limits of the source,
+// and reports whether a limit holds back the other candidates.
 func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) (Limited, error) {
 	anchors, rows := map[int64]int64{}, statements.FenceColumns.Rows(len(list), func(i int) *Key { return &list[i].Key })
 	for _, c := range list {

@@ -46,7 +46,7 @@ func (p *prepared) outdated() bool { return p.slow && time.Since(p.at) > planFor
 // next call.
 func (c *conn) ran(stmt *prepared, sent time.Time, err error) {
 	now := time.Now()
-	stmt.slow = now.Sub(sent) > slowRun // with an error too, such as that of a time limit
+	stmt.slow = now.Sub(sent) > slowRun // even after an error, such as a timeout
 	stmt.ran = now
 	if err == nil {
 		c.lastAnswer = now

@@ -16,10 +16,10 @@ type (
 	Reported = statements.Reported
 )
 
-// WriteProgress stores the progress of claims that worker holds, and leaves out those
-// that it has lost, and those whose rows somebody else has locked. No task may occur
-// twice. The rows of the tasks are locked meanwhile, so that none ends before its
-// progress is stored. It returns the ids of the tasks whose progress it has stored.
+// WriteProgress stores the progress of claims that worker holds, and returns the ids of
+// their tasks. It leaves out claims that worker has lost, and claims whose rows another
+// transaction has locked. A task must not occur twice. WriteProgress locks the rows of the
+// tasks, so that no task ends before its progress is stored.
 func (s *Store) WriteProgress(ctx context.Context, worker string, list []Progress) (stored map[int64]bool, err error) {
 	stored, err = s.writeProgress(ctx, worker, list)
 	if s.server.Classify(err) == dialect.Unencodable {
@@ -72,8 +72,8 @@ func (s *Store) Progress(ctx context.Context, id int64) (p Reported, ok bool, er
 	return p, ok, err
 }
 
-// DropOrphanedProgress drops the progress of tasks that have gone. A task that reports
-// progress and is deleted by another run, or when its retention is over, leaves it.
+// DropOrphanedProgress drops the progress of tasks that are gone. A task leaves its progress
+// behind if another run deletes the task, or if the task's retention expires.
 func (s *Store) DropOrphanedProgress(ctx context.Context) error {
 	for {
 		orphans, err := reading(ctx, s, func(x runner) ([]int64, error) {

@@ -84,19 +84,19 @@ type LimitForm int
 
 // The forms of limits.
 const (
-	// Running: Most tasks run at once. A permit is free when its claim no longer lives, and
-	// when the handler of a claim that was ended from outside has ended.
+	// Running: up to Most tasks run concurrently. A permit is free when its claim no longer lives. If
+	// the claim was ended from outside, its handler must have ended, too.
 	Running LimitForm = iota + 1
 	// Window: Most tasks are claimed in any time as long as Per. A permit is free Per after
 	// it was taken.
 	Window
-	// Bucket: one task is claimed each Per on average, and Most at once after a pause. Its
-	// one permit says up to when the tasks that were claimed use up the average.
+	// Bucket: one task is claimed each Per on average, and up to Most in a burst after a pause.
+	// Its one permit has the time until which the claimed tasks use up the average.
 	Bucket
-	// Sequence: one task after the other, in the order in which they fall due. The permit
-	// is that of one task until the task is done, dead, cancelled or deleted.
+	// Sequence: one task after the other, in the order in which they fall due. One task has
+	// the permit until the task is done, dead, cancelled or deleted.
 	Sequence
-	// HaltingSequence: the same, but a dead task keeps the permit, also when it is retried.
+	// HaltingSequence: a Sequence in which a dead task keeps the permit, even if it is retried.
 	HaltingSequence
 )
 
@@ -111,13 +111,13 @@ func (l Limit) permits() int {
 	return l.Most
 }
 
-// quota is what a limit admits while a claim is being made. It is decided from what was
-// read without locks, and takes effect only if nobody has taken the permits meanwhile.
+// quota is the number of tasks that a limit admits during a claim. It comes from permits that were
+// read without locks. It takes effect only if no other claim takes the permits in the meantime.
 type quota struct {
 	Limit
 	room     int           // how many more tasks
 	reserved int           // how many of them the statement under way may find
-	wait     time.Duration // until there is room again, or 0 if nobody knows
+	wait     time.Duration // until there is room again, or 0 if unknown
 	free     []*statements.Permit
 	permits  []*statements.Permit // that are there
 	missing  int                  // how many permits are not there yet

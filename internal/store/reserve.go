@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// reserve keeps one connection of a limited pool from everybody else, for leases and
-// settles: handlers may hold all other connections for as long as they like. It is used
-// only while the others are all in use. A pool has one reserve, however many workers
-// run on it.
+// reserve sets one connection of a limited pool aside for leases and settles: handlers may
+// hold all other connections indefinitely. The reserve is used only while all other
+// connections are in use. A pool has one reserve, however many workers run on it.
 type reserve struct {
 	workers int // that run on the pool; guarded by reserves.mu
 
@@ -18,7 +17,7 @@ type reserve struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	kept   chan struct{}  // closed when keep has returned
-	free   chan *sql.Conn // has the connection while nobody uses it
+	free   chan *sql.Conn // has the connection while it is not in use
 	missed chan struct{}  // signalled when the connection is lost
 }
 
@@ -94,7 +93,7 @@ func (s *Store) keep(r *reserve, taken func()) {
 		ctx, cancel := context.WithTimeout(r.ctx, reserveTimeout)
 		c, err := s.db.Conn(ctx)
 		if err != nil {
-			<-ctx.Done() // not to ask again at once
+			<-ctx.Done() // do not ask again immediately
 			cancel()
 			continue
 		}
@@ -109,7 +108,7 @@ func (s *Store) keep(r *reserve, taken func()) {
 			case <-r.missed:
 				waiting = false
 			case <-tick.C:
-				waiting = s.Busy() // or somebody else would get the place in the pool
+				waiting = s.Busy() // or another goroutine would get the place in the pool
 			}
 		}
 	}
@@ -178,8 +177,8 @@ func (r *reserve) giveBack(c *sql.Conn, lost error) {
 	}
 }
 
-// pool returns the state of the pool. A driver may have a pool of its own below that of
-// database/sql, which others use too.
+// pool returns the state of the pool. A driver may have its own pool below database/sql's,
+// and other code may use the driver's pool, too.
 func (s *Store) pool() sql.DBStats {
 	stats := s.db.Stats()
 	if below, ok := s.db.Driver().(interface{ Stats() sql.DBStats }); ok {
@@ -201,7 +200,7 @@ func (s *Store) Busy() bool {
 	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }
 
-// urgentKey is the key of a context whose statements may use the reserve at once.
+// urgentKey is the key of a context whose statements may use the reserve immediately.
 type urgentKey struct{}
 
 // urgent returns ctx for statements that leases depend on. They must not wait for locks.
@@ -212,13 +211,13 @@ func (s *Store) urgent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, urgentKey{}, true)
 }
 
-// takeConn takes a connection from the pool, or from its reserve, which it returns then.
-// Only urgent statements take the reserve at once, when no other connection is free.
-// The others take it if nobody has given a connection back for long: somebody may hold
-// them all for good.
+// takeConn takes a connection from the pool or from its reserve. from is the reserve that the
+// connection is from, or nil. If no other connection is free, urgent statements take the
+// reserve immediately. Other statements first wait for a connection to be given back, but not
+// for long: handlers may hold all connections indefinitely.
 //
 // Some drivers test a connection that has been idle, and wait for its answer as long as
-// ctx allows. So takeConn first waits no longer than an alive connection needs.
+// ctx allows. So takeConn first waits no longer than a live connection needs.
 func (s *Store) takeConn(ctx context.Context) (_ *sql.Conn, from *reserve, err error) {
 	r := s.reserve.Load()
 	if r != nil && ctx.Value(urgentKey{}) != nil && s.Busy() {

@@ -14,8 +14,8 @@ import (
 // is read.
 type row []driver.Value
 
-// sharedRows is a result whose rows can be read without allocations, as those of package pgxdb
-// can: numbers are an *int64 and texts a *[]byte, which the next row uses again.
+// sharedRows is a result whose rows can be read without allocations, such as pgxdb's. Numbers are
+// an *int64 and texts a *[]byte. The next row uses both again.
 type sharedRows interface {
 	NextShared(into []driver.Value) error
 }

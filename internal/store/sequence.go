@@ -55,9 +55,9 @@ func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted 
 	return []*Claim{c}, nil
 }
 
-// findNext finds the task of a source that comes next in its sequence, if it is due: the one
-// that has begun, or else the first one. That task must not be skipped because somebody has
-// locked its row, so it is looked for without locks.
+// findNext finds the task of a source that comes next in its sequence, if it is due: the task
+// that has begun, or else the first task. It looks for the task without locks, so that it does
+// not skip a task whose row another transaction has locked.
 func (s *Store) findNext(ctx context.Context, x runner, queue string, from Source, q *quota) (c *Claim, err error) {
 	from.Since = 0 // a task that an earlier claim has skipped may be before it
 	var scanner claimScanner
@@ -82,7 +82,7 @@ func (s *Store) findNext(ctx context.Context, x runner, queue string, from Sourc
 		return nil, err
 	}
 	if c == nil || c.Anchor != max(first.Anchor, -1<<62) {
-		q.holder = &statements.Permit{Key: first.Key} // somebody has locked or changed it: it is not skipped
+		q.holder = &statements.Permit{Key: first.Key} // locked or changed elsewhere: it is not skipped
 		return nil, nil
 	}
 	return c, nil

@@ -42,16 +42,16 @@ func (e *Settlement) ToASCII() {
 // Unsettled has the ids of tasks that a settle or an extension did not change.
 type Unsettled struct {
 	Lost   []int64 // the claim no longer belongs to the worker
-	Locked []int64 // somebody else has locked the row
+	Locked []int64 // another transaction has locked the row
 }
 
 // errMismatch rolls back a settle that did not match all its rows, on an engine whose
 // statements do not return the ids of the rows they matched.
 var errMismatch = errors.New("some claims are no longer owned")
 
-// Settle settles claims of worker. It may wait for rows that somebody else has locked;
-// [Store.SettleUnlocked] does not if the engine can skip them. While the connections of
-// the pool are all in use, Settle does not wait either, since leases need the reserve.
+// Settle settles claims of worker. It may wait for rows that another transaction has locked;
+// [Store.SettleUnlocked] does not wait if the engine can skip them. While all connections of
+// the pool are in use, Settle does not wait either, since leases need the reserve.
 func (s *Store) Settle(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
 	if s.reserve.Load() != nil && s.Busy() {
 		return s.SettleUnlocked(ctx, worker, batch)
@@ -93,8 +93,8 @@ func (s *Store) settleAll(ctx context.Context, worker string, batch []*Settlemen
 	return err
 }
 
-// SettleUnlocked settles claims of worker, except those whose rows somebody else has
-// locked. It waits for locks only if the engine cannot skip them.
+// SettleUnlocked settles claims of worker, except claims whose rows another transaction has
+// locked. It waits for locked rows only if the engine cannot skip them.
 func (s *Store) SettleUnlocked(ctx context.Context, worker string, batch []*Settlement) (Unsettled, error) {
 	return inTx(s.urgent(ctx), s, func(x runner) (Unsettled, error) {
 		free, left, err := s.lock(ctx, x, worker, fencesOf(batch))
@@ -116,8 +116,8 @@ func (s *Store) SettleTx(ctx context.Context, tx Tx, worker string, e *Settlemen
 	return matched == 1, s.explain(err)
 }
 
-// lock locks the rows of claims that worker owns, except those that somebody else has
-// locked. It returns the ids of the locked rows as free, and the others as rest.
+// lock locks the rows of claims that worker owns, except rows that another transaction has
+// locked. It returns the ids of the rows that it has locked as free, and all other ids as rest.
 func (s *Store) lock(ctx context.Context, x runner, worker string, fences []statements.Row) (free map[int64]bool, rest Unsettled, err error) {
 	free, err = s.owned(ctx, x, worker, fences, true)
 	if err != nil || len(free) == len(fences) {
@@ -281,13 +281,13 @@ func (s *Store) change(ctx context.Context, x runner, stmt statements.Stmt, valu
 	return len(ids), missing, nil
 }
 
-// Extend moves the end of the leases of claims to lease from now. It does not change
-// rows that somebody else has locked, which nobody can claim meanwhile.
+// Extend moves the end of the leases of claims to lease from now. It does not change rows that
+// another transaction has locked: no worker can claim these tasks while the rows are locked.
 func (s *Store) Extend(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
 	return s.extend(ctx, worker, lease, claims, "extend", statements.Extend)
 }
 
-// ExtendLive is Extend for claims under limits: a lease that is over stays over.
+// ExtendLive is Extend for claims under limits. An expired lease stays expired.
 func (s *Store) ExtendLive(ctx context.Context, worker string, lease time.Duration, claims []Key) (Unsettled, error) {
 	return s.extend(ctx, worker, lease, claims, "extend live", statements.ExtendLive)
 }
@@ -310,8 +310,8 @@ func (s *Store) extend(ctx context.Context, worker string, lease time.Duration, 
 	})
 }
 
-// over returns the ids of the tasks of those claims that worker does not own any more, or
-// whose leases are over.
+// over returns the task ids of the claims that worker no longer owns, and of the claims whose
+// leases have expired.
 func (s *Store) over(ctx context.Context, x runner, worker string, fences []statements.Row) (list []int64, err error) {
 	ids, err := int64s(ctx, x, s.batch("live", len(fences), statements.Live), statements.Values{"worker": worker}, fences)
 	live := SetOf(ids)

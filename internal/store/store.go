@@ -44,7 +44,7 @@ type Store struct {
 	server   dialect.Server
 	tables   dialect.Tables
 	notify   bool // the store's own transactions notify
-	notifyTx bool // those of callers do
+	notifyTx bool // callers' transactions notify
 
 	tried, answered atomic.Int64 // when a statement was last sent, and when one was last answered; nanoseconds since 1970
 
@@ -70,8 +70,8 @@ type Store struct {
 type Options struct {
 	// Tables are the names of the tables.
 	Tables dialect.Tables
-	// Notify makes the store's own transactions notify listeners of enqueued tasks, and
-	// NotifyTx those of callers, on engines with Caps.Notify.
+	// Notify makes the store's own transactions notify listeners of enqueued tasks. NotifyTx
+	// makes callers' transactions notify the listeners. Both need an engine with Caps.Notify.
 	Notify, NotifyTx bool
 }
 

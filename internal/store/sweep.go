@@ -17,7 +17,7 @@ type Head struct {
 	Corrupt error // not nil if columns of the row hold no numbers or no texts
 }
 
-// Place is where a search for lanes goes on in a queue.
+// Place is the position from which a search for lanes continues in a queue.
 type Place = statements.Place
 
 // FirstPlace is the place before the waiting lanes of a queue.
@@ -203,10 +203,10 @@ func (s *Store) heads(ctx context.Context, stmt statements.Stmt, values statemen
 	return heads, err
 }
 
-// spellLane makes equal lanes of a result those that the engine takes for one, and only
-// those. An engine that pads texts may name a lane after a row that somebody has edited,
-// with spaces at the end of its kind. Where columns have values of any type, a blob is
-// another kind than the text of the same bytes, and no claim can name it.
+// spellLane makes lanes of a result equal if and only if the engine takes them for one lane. An
+// engine that pads texts may name a lane after a row that was edited by hand, with spaces at the
+// end of its kind. Where columns have values of any type, a blob is another kind than the text
+// with the same bytes. No claim can name a blob, so its lane is corrupt.
 func (s *Store) spellLane(r row, h *Head) {
 	if s.server.Caps.PadsText {
 		h.Key, h.Kind, h.Policy = strings.TrimRight(h.Key, " "), strings.TrimRight(h.Kind, " "), strings.TrimRight(h.Policy, " ")

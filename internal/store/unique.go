@@ -59,8 +59,8 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("falldue: task exists: task %d has the same unique key", e.ID)
 }
 
-// EnqueueUnique is [Store.Enqueue] for entries of which those with a hash in Unique are
-// unique, as uniques says at the same index. No hash occurs twice.
+// EnqueueUnique is [Store.Enqueue] for entries that may be unique. An entry with a hash in Unique
+// is unique, with the settings in uniques at the same index. No hash occurs twice.
 func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniques []Unique) ([]Receipt, error) {
 	if tx != nil {
 		e := s.newUniqueEnqueue(unprepared{tx}, entries, uniques)
@@ -93,7 +93,7 @@ func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniqu
 	})
 }
 
-// uniqueEnqueue stores entries of which some are unique, in one transaction.
+// uniqueEnqueue stores unique entries and others in one transaction.
 type uniqueEnqueue struct {
 	*Store
 	x        runner
@@ -209,8 +209,8 @@ func (e *uniqueEnqueue) holds(h statements.Holder, u Unique) bool {
 	return h.Unfinished != 0
 }
 
-// answer reports whether nothing is to be written, because all entries exist, or one that
-// must not.
+// answer reports whether there is nothing to write, because all entries exist, or because one
+// exists that must not.
 func (e *uniqueEnqueue) answer(found map[string]statements.Holder) bool {
 	all := true
 	for i, entry := range e.entries {

@@ -22,7 +22,7 @@ type use struct {
 	mu        sync.Mutex
 	driver    any      // the driver's connection, or nil
 	closed    bool     // the driver's connection was closed
-	abandoned bool     // nobody waits any more
+	abandoned bool     // the caller no longer waits
 	reserve   *reserve // whose connection is used, or nil
 }
 
@@ -109,14 +109,14 @@ func (u *use) abandon() {
 	defer u.mu.Unlock()
 	u.abandoned = true
 	if u.driver != nil && u.reserve != nil {
-		u.reserve.miss() // the connection may not come back for long
+		u.reserve.miss() // the connection might not come back for a long time
 	}
 }
 
 var errAbandoned = errors.New("nobody waits for the rows any more")
 
-// unlessAbandoned returns a function that calls f as long as somebody waits for what f
-// writes.
+// unlessAbandoned returns a function that calls f as long as the caller waits for the values
+// that f writes.
 func (u *use) unlessAbandoned(f func(row) error) func(row) error {
 	return func(r row) error {
 		u.mu.Lock()

@@ -8,10 +8,10 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Watched is what somebody who watches tasks sees of one.
+// Watched is a task as a watcher sees it.
 type Watched = statements.Watched
 
-// WatchTasks returns those of some tasks that are there.
+// WatchTasks returns the tasks with the ids. It leaves out tasks that do not exist.
 func (s *Store) WatchTasks(ctx context.Context, ids []int64) (list []Watched, err error) {
 	for batch := range slices.Chunk(ids, MaxBatch) {
 		rows := statements.IDColumns.Rows(len(batch), func(i int) *Key { return &Key{TaskID: batch[i]} })

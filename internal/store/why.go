@@ -27,7 +27,8 @@ type LimitState struct {
 	Limit
 	// Room is how many more tasks it admits.
 	Room int
-	// Taken has the ids of the tasks that have its permits. Those of a Bucket are not known.
+	// Taken has the ids of the tasks that have its permits. It is empty for a Bucket, whose tasks
+	// are not known.
 	Taken []int64
 	// Wait is how long until it has room again, or 0 if it has room or the time is unknown.
 	Wait time.Duration

@@ -28,11 +28,11 @@ type WorkerInfo struct {
 	Stopping bool                   `json:"stopping,omitempty"`
 	Queues   map[string]WorkerQueue `json:"queues"`
 	Kinds    map[string]WorkerKind  `json:"kinds"`
-	// Refused are the overrides of policies that it cannot obey.
+	// Refused are the policy overrides that it cannot apply.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Policies has the keys of policies of tasks' own that it cannot read, and why.
+	// Policies has the keys of per-task policies that it cannot read, with the reasons.
 	Policies map[string]string `json:"unreadable_policies,omitempty"`
-	// RefusedPauses has the subjects of pauses that it cannot obey, and why.
+	// RefusedPauses has the subjects of pauses that it cannot apply, with the reasons.
 	RefusedPauses map[string]string `json:"refused_pauses,omitempty"`
 	// Overtime has the kinds of handlers that have not returned although their timeout has
 	// passed, and how many and which.
@@ -41,12 +41,11 @@ type WorkerInfo struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// Refusal is an override of policies that a worker cannot obey.
+// Refusal is a policy override that a worker cannot apply.
 type Refusal struct {
 	Subject string `json:"subject"`
-	// Own is the policy of which the override is to make another, and Holds what holds for it
-	// instead. They are "" if the worker cannot read the override: then what has held before
-	// holds for all policies.
+	// Own is the policy that the override would change, and Holds is the policy in effect instead.
+	// Both are "" if the worker cannot read the override: then the earlier policies stay in effect.
 	Own   string `json:"own,omitempty"`
 	Holds string `json:"holds,omitempty"`
 	Error string `json:"error"`
@@ -92,7 +91,7 @@ type WorkerQueue struct {
 
 // WorkerKind is a kind that a worker handles.
 type WorkerKind struct {
-	Policy string  `json:"policy"` // that of its code
+	Policy string  `json:"policy"` // the policy in its code
 	Limits []Limit `json:"limits,omitempty"`
 }
 
