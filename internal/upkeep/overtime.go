@@ -55,13 +55,19 @@ func NewOvertime(observer overtimeObserver, health *control.HealthReport, log *s
 	return &Overtime{observer: observer, health: health, events: events{log}, woken: make(chan struct{}, 1), runs: map[*run.Run]overtime{}}
 }
 
-// Limit notes that the handler of a run begins and has a timeout. Call returned when the handler has
-// returned.
+// Limit notes that the handler of a run begins and has a timeout. Call returned once, when the handler has
+// returned. It waits until the observer no longer reads the run.
 func (o *Overtime) Limit(r *run.Run, timeout time.Duration) (returned func()) {
 	since := time.Now().Add(timeout)
-	timer := time.AfterFunc(timeout+overtimeGrace, func() { o.add(r, overtime{timeout, since}) })
+	told := make(chan struct{})
+	timer := time.AfterFunc(timeout+overtimeGrace, func() {
+		defer close(told)
+		o.add(r, overtime{timeout, since})
+	})
 	return func() {
-		timer.Stop()
+		if !timer.Stop() {
+			<-told
+		}
 		o.remove(r)
 	}
 }

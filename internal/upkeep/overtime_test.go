@@ -76,3 +76,25 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestARunDoesNotEndWhileTheHookReadsIt: a handler returns while the hook is told that its timeout has expired. What
+// follows changes the run.
+func TestARunDoesNotEndWhileTheHookReadsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan struct{})
+		o := NewOvertime(overtimeFunc(func(*run.Run, time.Duration) { <-read }), control.NewHealthReport(), slog.New(slog.DiscardHandler))
+		returned := o.Limit(&run.Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}}, time.Second)
+		time.Sleep(time.Minute)
+		ended := make(chan struct{})
+		go func() { defer close(ended); returned() }()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("the run ends while the hook reads it")
+		default:
+		}
+		close(read)
+		<-ended
+	})
+}
