@@ -107,5 +107,5 @@ func (s Subject) Compare(other Subject) int {
 		}
 		return n
 	}
-	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(len(other.Key), len(s.Key)), cmp.Compare(s.String(), other.String()))
+	return cmp.Or(cmp.Compare(rank(other), rank(s)), cmp.Compare(strings.Count(other.Key, "/"), strings.Count(s.Key, "/")), cmp.Compare(s.String(), other.String()))
 }

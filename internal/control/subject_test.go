@@ -29,7 +29,7 @@ func TestSubjectsAreReadAsTheyAreStored(t *testing.T) {
 
 func TestTheMostSpecificSubjectIsFirst(t *testing.T) {
 	t.Parallel()
-	want := []control.Subject{{Kind: "a", Key: "t=1/e=2"}, {Kind: "a", Key: "t=1"}, {Kind: "a", Key: "x"}, {Queue: "q", Key: "x"}, {Policy: "0123456789abcdef"}, {Queue: "q", Kind: "a"}, {Kind: "a"}, {Kind: "b"}, {Queue: "q"}}
+	want := []control.Subject{{Kind: "a", Key: "t=1/e=2"}, {Kind: "a", Key: "region=europe"}, {Kind: "a", Key: "t=1"}, {Kind: "a", Key: "x"}, {Queue: "q", Key: "x"}, {Policy: "0123456789abcdef"}, {Queue: "q", Kind: "a"}, {Kind: "a"}, {Kind: "b"}, {Queue: "q"}}
 	got := slices.Clone(want)
 	slices.Reverse(got)
 	slices.SortFunc(got, control.Subject.Compare)
