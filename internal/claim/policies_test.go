@@ -25,7 +25,8 @@ func TestPollersGoByOverrides(t *testing.T) {
 	kind := control.Compile(backoff.ParseDeferred("1h"))
 	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
 	o := control.NewOverrides(controltest.Database{}, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
-	texts := map[string]string{"own": "delay 2h"}
+	own := backoff.KeyOf("delay 2h")
+	texts := map[string]string{own: "delay 2h"}
 	policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, report, log)
 	p := newTestPoller(PollerConfig{
 		Queue: "default", Budget: run.NewBudget(1, 0),
@@ -35,7 +36,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	pollers["default"] = p
 	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 	with := at
-	with.Policy = "own"
+	with.Policy = own
 	now := time.Now()
 	p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(time.Hour), Delay: time.Hour, Anchor: 7}, {Lane: with, Due: now.Add(2 * time.Hour), Delay: 2 * time.Hour, Anchor: 7}})
 	table := &controltest.Table{}

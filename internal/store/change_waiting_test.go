@@ -1,0 +1,40 @@
+package store
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/falldue/falldue/internal/testdb"
+)
+
+// TestOnlyATaskWithTheFenceIsChanged: a task that has been claimed since its fence was read stays as it is, while it
+// runs and when it waits again.
+func TestOnlyATaskWithTheFenceIsChanged(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		ids, err := s.Enqueue(t.Context(), nil, []Entry{{Queue: "default", Kind: "k", Payload: "1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := func(fence int64) bool {
+			t.Helper()
+			changed, err := s.ChangeWaiting(t.Context(), WaitingChange{
+				Key: Key{TaskID: ids[0], Fence: fence}, Queue: "other", Payload: sql.Null[string]{V: "2", Valid: true},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return changed
+		}
+		if s.db.MustExec("update falldue_tasks set fence = 1, claimed_by = 'w'"); change(1) {
+			t.Error("a claimed task is changed")
+		}
+		if s.db.MustExec("update falldue_tasks set claimed_by = ''"); change(0) {
+			t.Error("a task is changed that has been claimed since its fence was read")
+		}
+		if !change(1) || change(1) {
+			t.Error("a task is changed once with a fence")
+		}
+	})
+}
