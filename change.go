@@ -128,7 +128,7 @@ func (q *Queue) notActed(ctx context.Context, p store.ActParams, expected string
 	id := p.IDs[0]
 	t, err := q.store.Task(ctx, id)
 	if err != nil {
-		return fmt.Errorf("%w: %d", ErrNotFound, id) // as far as the action has seen
+		return err
 	}
 	found := t.State
 	if p.Fence != 0 {

@@ -1,13 +1,12 @@
 package backoff
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -195,11 +194,5 @@ func (p Policy) Wait(n int64) (delay, jitter time.Duration) {
 // Key returns 16 hexadecimal digits that identify the policy by its text. Two
 // policies with the same text have the same key.
 func (p Policy) Key() string {
-	return KeyOf(p.String())
-}
-
-// KeyOf returns the [Policy.Key] of a policy with a text.
-func KeyOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
+	return storable.PolicyKey(p.String())
 }

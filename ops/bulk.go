@@ -131,7 +131,7 @@ func (o *Ops) RunNow(ctx context.Context, id int64) error {
 	t, err := o.store.Task(ctx, id)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %d", falldue.ErrNotFound, id) // as far as the action has seen
+		return err
 	case t.ClaimedBy != "":
 		return fmt.Errorf("%w: %d", falldue.ErrRunning, id)
 	}

@@ -31,7 +31,8 @@ type TaskChange struct {
 }
 
 // ChangeTask changes a task that waits: its time, its queue, its priority, or its arguments. Its attempts and its policy stay.
-// A running task is never changed. The task gets a new fence, and in a sequence the place that its time gives it.
+// A running task is never changed. A task whose worker is lost waits again when its lease has ended. The task gets
+// a new fence, and in a sequence the place that its time gives it.
 //
 // The error wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrRunning] if it runs,
 // [falldue.ErrWrongState] if it is finished or blocked or has another fence, and [falldue.ErrInvalid] for a value that is not
@@ -40,7 +41,7 @@ func (o *Ops) ChangeTask(ctx context.Context, id int64, to TaskChange) error {
 	for try := 0; ; try++ {
 		t, err := o.store.Task(ctx, id)
 		if err != nil {
-			return fmt.Errorf("%w: %d", falldue.ErrNotFound, id)
+			return err
 		}
 		if err := changeable(t, to.Fence); err != nil {
 			return err
@@ -71,7 +72,7 @@ func changeable(t store.Task, fence *int64) error {
 	switch state := falldue.State(t.State); {
 	case state != falldue.StateOpen && state != falldue.StateSnoozed:
 		return fmt.Errorf("%w: task %d is %s; expected open or snoozed", falldue.ErrWrongState, t.ID, t.State)
-	case t.ClaimedBy != "":
+	case t.ClaimedBy != "" && t.Updated > t.Now:
 		return fmt.Errorf("%w: %d", falldue.ErrRunning, t.ID)
 	case fence != nil && *fence != t.Fence:
 		return fmt.Errorf("%w: task %d has fence %d; expected fence %d", falldue.ErrWrongState, t.ID, t.Fence, *fence)

@@ -1,8 +1,9 @@
 package ops
 
-// NewSmallMonitor returns a monitor whose looks find about so many lanes, with so many for each statement.
+// NewSmallMonitor returns a monitor whose reads find about so many lanes, with so many for each statement, and take
+// as long as a busy machine needs.
 func (o *Ops) NewSmallMonitor(lanes, page int) *Monitor {
 	m := o.NewMonitor()
-	m.most = bound{lanes, page, unbounded.within}
+	m.most, m.failuresWithin = bound{lanes, page, unbounded.within}, unbounded.within
 	return m
 }

@@ -18,7 +18,9 @@ import (
 // others match it.
 type Filter struct {
 	Queue, Kind string
-	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo].
+	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo]. A key with parts ([falldue.KeyOf]) also
+	// matches the keys that have these parts. No index has parts: the database reads the tasks that match the other
+	// fields.
 	Key   string
 	State falldue.State
 	// Phase says more than State about tasks that are not finished. No index has it: calls look at

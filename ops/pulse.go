@@ -116,28 +116,29 @@ func (p Pulse) First() (first Queue, ok bool) {
 // Monitor reads the state of queues and workers time after time. It is safe for concurrent use. Of each part
 // of the lanes it knows the state when it last read that part: 5,000 lanes a time.
 type Monitor struct {
-	o    *Ops
-	most bound         // of a look
-	turn chan struct{} // for what follows
+	o              *Ops
+	most           bound // of a read
+	failuresWithin time.Duration
+	turn           chan struct{} // for what follows
 
 	rates  Rates
 	survey *survey
-	now    snapshot // of the last look
-	looked time.Time
+	now    snapshot // of the last read
+	readAt time.Time
 }
 
 const (
-	// lookAge is the age of the last look of a monitor from which the lanes are read again.
-	lookAge = 10 * time.Second
+	// rereadAge is the age of the last read of a monitor from which Overdue and Failures read lanes again.
+	rereadAge = 10 * time.Second
 	// delayedLanes is the number of lanes whose overdue tasks a monitor counts.
 	delayedLanes = 200
-	// failuresTime is about how long a monitor reads failed tasks.
-	failuresTime = 400 * time.Millisecond
+	// shortFailures is about how long a monitor reads failed tasks.
+	shortFailures = 400 * time.Millisecond
 )
 
 // NewMonitor returns a monitor, which knows no rates and no lanes yet.
 func (o *Ops) NewMonitor() *Monitor {
-	return &Monitor{o: o, most: shortLook, turn: make(chan struct{}, 1), survey: o.newSurvey()}
+	return &Monitor{o: o, most: shortRead, failuresWithin: shortFailures, turn: make(chan struct{}, 1), survey: o.newSurvey()}
 }
 
 // begin waits for the turn of the caller.
@@ -152,21 +153,21 @@ func (m *Monitor) begin(ctx context.Context) error {
 
 func (m *Monitor) end() { <-m.turn }
 
-// look reads the next lanes.
-func (m *Monitor) look(ctx context.Context) (err error) {
-	m.looked = time.Now()
+// read reads the next lanes.
+func (m *Monitor) read(ctx context.Context) (err error) {
+	m.readAt = time.Now()
 	if m.now, err = m.o.snapshot(ctx); err != nil {
 		return err
 	}
-	return m.survey.look(ctx, m.now, m.most)
+	return m.survey.read(ctx, m.now, m.most)
 }
 
-// lookIfOld reads the next lanes, unless they are many and some were read a moment ago.
-func (m *Monitor) lookIfOld(ctx context.Context) error {
-	if many := m.survey.next != 0 || len(m.survey.parts) > 1; many && time.Since(m.looked) < lookAge {
+// readIfOld reads the next lanes, unless they are many and some were read a moment ago.
+func (m *Monitor) readIfOld(ctx context.Context) error {
+	if many := m.survey.next != 0 || len(m.survey.parts) > 1; many && time.Since(m.readAt) < rereadAge {
 		return nil
 	}
-	return m.look(ctx)
+	return m.read(ctx)
 }
 
 // Read returns the state now. It costs the same however many tasks wait, and however many lanes there are: if they
@@ -177,7 +178,7 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 		return Pulse{}, err
 	}
 	defer m.end()
-	if err := m.look(ctx); err != nil {
+	if err := m.read(ctx); err != nil {
 		return Pulse{}, cmp.Or(m.now.unread, err)
 	}
 	now := m.now
@@ -221,7 +222,7 @@ func (m *Monitor) dueLanes(ctx context.Context, olderThan time.Duration) (lanes 
 		return nil, nil, now, err
 	}
 	defer m.end()
-	err = m.lookIfOld(ctx)
+	err = m.readIfOld(ctx)
 	lanes, cut = m.survey.overdue(olderThan, delayedLanes)
 	return lanes, cut, m.now, err
 }
@@ -232,7 +233,7 @@ func (m *Monitor) Failures(ctx context.Context) (Failures, error) {
 	if err != nil {
 		return Failures{}, err
 	}
-	return m.o.failures(ctx, lanes, more, failuresTime)
+	return m.o.failures(ctx, lanes, more, m.failuresWithin)
 }
 
 func (m *Monitor) failedLanes(ctx context.Context) (lanes []failedLane, more bool, err error) {
@@ -240,7 +241,7 @@ func (m *Monitor) failedLanes(ctx context.Context) (lanes []failedLane, more boo
 		return nil, false, err
 	}
 	defer m.end()
-	err = m.lookIfOld(ctx)
+	err = m.readIfOld(ctx)
 	lanes, more = m.survey.failed(failureLanes)
 	return lanes, more, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// bound limits a look: about how many lanes it finds, with how many lanes for each statement, and the time after
+// bound limits a read: about how many lanes it finds, how many lanes each statement finds, and the time after
 // which it begins no other statement.
 type bound struct {
 	lanes, page int
@@ -21,8 +21,8 @@ type bound struct {
 }
 
 var (
-	// shortLook is the look of a monitor.
-	shortLook = bound{5000, 1000, 300 * time.Millisecond}
+	// shortRead is for the reads of a monitor.
+	shortRead = bound{5000, 1000, 300 * time.Millisecond}
 	unbounded = bound{math.MaxInt, 5000, 24 * time.Hour}
 )
 
@@ -30,24 +30,24 @@ var (
 // fell due first, and some lanes of failed tasks, and as many of dead ones.
 const dueKept, failedKept = 50, 100
 
-// survey knows the lanes of all queues by looks at parts of them. Each look continues where the one before it
-// ended, and begins again after the last lane. So a look costs the same however many lanes there are, and
-// a lane was read as long ago as all looks of a pass take. It is not safe for concurrent use.
+// survey knows the lanes of all queues. Each read continues behind the lanes of the read before it, and a new pass
+// begins after the last lane. So a read costs the same however many lanes there are, and what a survey knows of
+// a lane is as old as a pass at most. A survey is not safe for concurrent use.
 type survey struct {
 	o      *Ops
 	finder *store.LaneFinder
 	queues []string
 
-	fresh   []store.Place // of queues without a look in this pass
-	waiting []store.Place // where the next look continues in other queues
+	fresh   []store.Place // of queues that this pass has not read yet
+	waiting []store.Place // where the next read continues in other queues
 	dead    []store.Place
 
-	parts []part // by the looks of this pass; behind them the parts of the pass before
-	next  int    // the part that the next look reads
+	parts []part // by the reads of this pass; behind them the parts of the pass before
+	next  int    // the part that is read next
 	whole bool   // a pass has reached the last lane
 }
 
-// part is what a survey keeps of the lanes that a look has found.
+// part is what a survey keeps of the lanes that a read has found.
 type part struct {
 	read   time.Time // by this process's clock
 	now    time.Time // by the database's clock
@@ -75,14 +75,14 @@ func (o *Ops) newSurvey() *survey { return &survey{o: o, finder: o.store.NewLane
 // all reads all lanes.
 func (s *survey) all(ctx context.Context, now snapshot) error {
 	for {
-		if err := s.look(ctx, now, unbounded); err != nil || s.whole {
+		if err := s.read(ctx, now, unbounded); err != nil || s.whole {
 			return err
 		}
 	}
 }
 
-// look reads the next lanes.
-func (s *survey) look(ctx context.Context, now snapshot, most bound) (err error) {
+// read reads the next lanes.
+func (s *survey) read(ctx context.Context, now snapshot, most bound) (err error) {
 	if s.next == 0 {
 		if s.queues, err = s.o.store.Queues(ctx); err != nil {
 			return err
@@ -96,7 +96,11 @@ func (s *survey) look(ctx context.Context, now snapshot, most bound) (err error)
 	p := part{read: time.Now(), queues: map[string]*Queue{}, due: map[QueueKind][]overdue.Lane{}, failed: map[failedGroup][]failedLane{}, cut: map[QueueKind]bool{}}
 	err = s.fill(ctx, &p, now, most)
 	p.trim()
-	s.parts = append(s.parts[:min(s.next, len(s.parts))], append([]part{p}, s.parts[min(s.next+1, len(s.parts)):]...)...)
+	if s.next < len(s.parts) {
+		s.parts[s.next] = p
+	} else {
+		s.parts = append(s.parts, p)
+	}
 	if s.next++; len(s.fresh)+len(s.waiting)+len(s.dead) == 0 {
 		s.parts, s.next, s.whole = s.parts[:s.next], 0, true
 	}
@@ -130,7 +134,7 @@ func (s *survey) fill(ctx context.Context, p *part, now snapshot, most bound) er
 	return nil
 }
 
-// find finds up to most waiting lanes: first those of queues without a look, and then of one queue after the other.
+// find finds up to most waiting lanes. It begins each queue before it continues in one.
 func (s *survey) find(ctx context.Context, most int) (found []store.Found, err error) {
 	var rest []store.Place
 	if len(s.fresh) > 0 {
@@ -261,8 +265,8 @@ func (s *survey) age() (age time.Duration) {
 	return age
 }
 
-// overdue returns the lanes whose first tasks have been due for longer than after, those of a kind in a queue up to
-// a number, and the kinds of which there are others.
+// overdue returns lanes with a first task that has been due for longer than after. Each kind of a queue has an
+// equal share of most lanes, the earliest due first. cut has the kinds with further such lanes.
 func (s *survey) overdue(after time.Duration, most int) (list []overdue.Lane, cut map[QueueKind]bool) {
 	all := map[QueueKind][]overdue.Lane{}
 	cut = map[QueueKind]bool{}

@@ -198,7 +198,7 @@ func changeCommand() *cobra.Command {
 				}
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
-				err := error(nil)
+				var err error
 				if now {
 					err = ops.New(q).RunNow(cmd.Context(), ids[0])
 				} else {

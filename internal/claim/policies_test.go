@@ -14,6 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/lanes"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -25,7 +26,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	kind := control.Compile(backoff.ParseDeferred("1h"))
 	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
 	o := control.NewOverrides(controltest.Database{}, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
-	own := backoff.KeyOf("delay 2h")
+	own := storable.PolicyKey("delay 2h")
 	texts := map[string]string{own: "delay 2h"}
 	policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, report, log)
 	p := newTestPoller(PollerConfig{
@@ -91,7 +92,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		var heads []store.Head
 		for i := range count {
 			h, text := head("k", 1, time.Minute), fmt.Sprintf("delay 10s; attempts %d", i+10)
-			h.Policy = backoff.KeyOf(text)
+			h.Policy = storable.PolicyKey(text)
 			stored[h.Policy] = text
 			heads = append(heads, h)
 		}

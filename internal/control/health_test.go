@@ -16,6 +16,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/sqlgen"
 )
@@ -25,7 +26,7 @@ import (
 func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a, b := backoff.KeyOf("2h"), backoff.KeyOf("1h")
+		a, b := storable.PolicyKey("2h"), storable.PolicyKey("1h")
 		texts := map[string]string{a: "2 * theirs", b: "1h"}
 		o := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, NewHealthReport(), slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())

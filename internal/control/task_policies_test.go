@@ -16,6 +16,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/sqlgen"
@@ -55,7 +56,7 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		refusedKey, missingKey := backoff.KeyOf("delay 7s"), backoff.KeyOf("delay 9s")
+		refusedKey, missingKey := storable.PolicyKey("delay 7s"), storable.PolicyKey("delay 9s")
 		texts, failures := map[string]string{"nonsense": "delay nonsense", refusedKey: "delay 7s", "forged": "delay 8s"}, 0
 		policies := NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) {
 			if failures++; failures < 3 {
@@ -76,8 +77,8 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 		}
 		for i := range 100 {
 			text := fmt.Sprintf("delay %dm", i)
-			texts[backoff.KeyOf(text)] = text
-			ask(backoff.KeyOf(text))
+			texts[storable.PolicyKey(text)] = text
+			ask(storable.PolicyKey(text))
 		}
 		ask("nonsense")
 		ask("forged")
@@ -87,10 +88,10 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 		go policies.Work(ctx)
 		time.Sleep(time.Minute) // of synctest's clock
 		synctest.Wait()
-		if len(ready) != 100 || ask(backoff.KeyOf("delay 7m")) == nil {
+		if len(ready) != 100 || ask(storable.PolicyKey("delay 7m")) == nil {
 			t.Errorf("%d policies are known, want 100", len(ready))
 		}
-		for _, text := range []string{"no connection", "nonsense", "computed differently", missingKey + " is not in", "whose key is " + backoff.KeyOf("delay 8s")} {
+		for _, text := range []string{"no connection", "nonsense", "computed differently", missingKey + " is not in", "whose key is " + storable.PolicyKey("delay 8s")} {
 			if !strings.Contains(log.String(), text) {
 				t.Errorf("the log does not say %q:\n%s", text, log.String())
 			}

@@ -3,7 +3,6 @@ package lanes
 import (
 	"container/heap"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -14,6 +13,7 @@ import (
 type parkedLanes struct {
 	limit     string
 	lanes     laneHeap
+	behind    int // how many of them wait for a task that is due later
 	retry     time.Time
 	heapIndex int // in the heap of retries
 }
@@ -104,6 +104,7 @@ func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause 
 	}
 	l.park(f, limit, retry)
 	f.behind = behind
+	f.parked.behind++
 	l.behind++
 	if behind.head.Due.IsZero() {
 		l.find(behind.head, task)
@@ -162,6 +163,7 @@ func (l *Tracker) park(f *laneState, limit string, retry time.Time) {
 func (l *Tracker) unpark(f *laneState) {
 	if f.behind != nil {
 		l.behind--
+		f.parked.behind--
 		head := f.behind.head
 		l.count(head, -1)
 		head.awaited--
@@ -200,16 +202,11 @@ func (l *Tracker) releaseMoved() {
 			l.push(f)
 			continue
 		}
-		if f.parked.allBehind() {
-			f.parked.retry = l.retryBehind(f.behind)
+		if h := f.parked; h.behind == len(h.lanes) {
+			h.retry = l.retryBehind(f.behind)
 		}
 	}
 	heap.Init(&l.retries)
-}
-
-// allBehind reports whether all lanes of a limit wait for a task that is due later.
-func (h *parkedLanes) allBehind() bool {
-	return !slices.ContainsFunc(h.lanes, func(f *laneState) bool { return f.behind == nil })
 }
 
 // retimeParked makes lanes come back earlier if the tasks before them fall due earlier under the

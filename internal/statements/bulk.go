@@ -166,7 +166,7 @@ update {tasks} as t
 set fence = {next fence}, queue = :queue, priority = :priority, task_key = :key, unique_key = {text :unique},
 	payload = coalesce({json {text :payload}}, payload), updated_at = coalesce({moment {int :at}}, updated_at),
 	state = case when {int :at} is null or attempts = 0 then state else 'snoozed' end
-where id = :id and fence = :fence and state in ('open', 'snoozed') and claimed_by = ''`)
+where id = :id and fence = :fence` + ActRunNow.allows())
 }
 
 // updateTasks changes those tasks t of a batch for which a condition holds. The first

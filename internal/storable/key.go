@@ -3,6 +3,7 @@ package storable
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -97,4 +98,10 @@ func Selects(key, other string) bool {
 		return true
 	}
 	return len(key) < len(other) && HasParts(key) && strings.Contains("/"+other+"/", "/"+key+"/")
+}
+
+// PolicyKey returns the key of a per-task policy with a text.
+func PolicyKey(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }

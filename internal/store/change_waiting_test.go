@@ -8,7 +8,7 @@ import (
 )
 
 // TestOnlyATaskWithTheFenceIsChanged: a task that has been claimed since its fence was read stays as it is, while it
-// runs and when it waits again.
+// runs and when it waits again. A task whose worker is lost waits.
 func TestOnlyATaskWithTheFenceIsChanged(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -27,14 +27,18 @@ func TestOnlyATaskWithTheFenceIsChanged(t *testing.T) {
 			}
 			return changed
 		}
-		if s.db.MustExec("update falldue_tasks set fence = 1, claimed_by = 'w'"); change(1) {
-			t.Error("a claimed task is changed")
+		clock := s.server.Clock()
+		if s.db.MustExec("update falldue_tasks set fence = 1, claimed_by = 'w', updated_at = " + clock.Shift(clock.Now, "60000000")); change(1) {
+			t.Error("a task that runs is changed")
 		}
 		if s.db.MustExec("update falldue_tasks set claimed_by = ''"); change(0) {
 			t.Error("a task is changed that has been claimed since its fence was read")
 		}
 		if !change(1) || change(1) {
-			t.Error("a task is changed once with a fence")
+			t.Error("a task is not changed once with a fence")
+		}
+		if s.db.MustExec("update falldue_tasks set claimed_by = 'w', updated_at = " + clock.Now); !change(2) {
+			t.Error("a task whose worker is lost is not changed")
 		}
 	})
 }

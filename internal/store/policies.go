@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -39,8 +40,11 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 	if !s.server.Caps.SingleWriter {
 		alone, cancel := context.WithTimeout(ctx, aloneFor)
 		defer cancel()
-		if err := s.putAlone(alone, texts); err == nil || errors.Is(err, errForgedPolicy) {
-			return err == nil, err
+		switch err := s.putAlone(alone, texts); {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, errForgedPolicy):
+			return false, err
 		}
 	}
 	texts, err = s.missing(ctx, unprepared{tx}, texts)
@@ -71,7 +75,7 @@ func PolicyOf(texts map[string]string, key string) (backoff.Policy, error) {
 	if err != nil {
 		return policy, fmt.Errorf("policy %s: %w", key, err)
 	}
-	if hash := backoff.KeyOf(text); hash != key {
+	if hash := storable.PolicyKey(text); hash != key {
 		return policy, fmt.Errorf("policy %s: the policies table has the text %q, whose key is %s; delete that row", key, text, hash)
 	}
 	return policy, nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -35,8 +35,8 @@ func TestManyPoliciesDelayNoOtherTask(t *testing.T) {
 			var policies, tasks []string
 			for i := from; i < from+batch; i++ {
 				text := fmt.Sprintf("delay %dh", i+1)
-				policies = append(policies, fmt.Sprintf("('%s', '%s', %s)", backoff.KeyOf(text), text, clock.Now))
-				tasks = append(tasks, fmt.Sprintf("('default', 'k', '%s', 1, %s, %[2]s, '7')", backoff.KeyOf(text), clock.Now))
+				policies = append(policies, fmt.Sprintf("('%s', '%s', %s)", storable.PolicyKey(text), text, clock.Now))
+				tasks = append(tasks, fmt.Sprintf("('default', 'k', '%s', 1, %s, %[2]s, '7')", storable.PolicyKey(text), clock.Now))
 			}
 			db.MustExec("insert into falldue_policies (" + server.Quote("key") + ", policy, created_at) values " + strings.Join(policies, ","))
 			db.MustExec("insert into falldue_tasks (queue, kind, policy, attempts, updated_at, created_at, payload) values " + strings.Join(tasks, ","))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/retry"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -83,7 +84,7 @@ func (k *PolicyStore) Stored(texts map[string]string) {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	for key, text := range texts {
-		if backoff.KeyOf(text) != key { // an edited row, which is not to be stored again
+		if storable.PolicyKey(text) != key { // an edited row, which is not to be stored again
 			continue
 		}
 		k.Known[key] = knownPolicy{text, time.Now()}
