@@ -13,6 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -69,6 +70,15 @@ func keyed(t *testing.T, s *Store, keys, n int, limit Limit) []Source {
 	return sources
 }
 
+// persistently runs fn again as long as contention undoes it, as the loops of a worker do.
+func persistently(s *Store, fn func() error) error {
+	for {
+		if err := fn(); s.server.Classify(err) != dialect.Contention {
+			return err
+		}
+	}
+}
+
 // TestNoMoreThanTheLimit: many claim from few keys at once, and abandon some claims. No
 // more than the limit ever run. In the end all permits are free.
 func TestNoMoreThanTheLimit(t *testing.T) {
@@ -100,7 +110,8 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 					if abandoned {
 						p.Limit, p.Lease = 1, 2*time.Second
 					}
-					result, err := s.ClaimLimited(t.Context(), p)
+					var result Limited
+					err := persistently(s, func() (err error) { result, err = s.ClaimLimited(t.Context(), p); return err })
 					if err != nil {
 						t.Error(err)
 						return
@@ -133,7 +144,8 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 						done.Add(int64(len(batch))) // an abandoned task is in another lane now
 						continue
 					}
-					left, err := s.Settle(t.Context(), worker, batch)
+					var left Unsettled
+					err = persistently(s, func() (err error) { left, err = s.Settle(t.Context(), worker, batch); return err })
 					if err != nil {
 						t.Error(err)
 						return
@@ -263,7 +275,9 @@ func TestRatesHold(t *testing.T) {
 		for i, s := range list {
 			all.Go(func() {
 				for taken[0].Load() < claims && t.Context().Err() == nil {
-					result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: fmt.Sprint(i), Lease: time.Minute, Limit: 1 + i, Sources: sources})
+					p := ClaimParams{Queue: "default", Worker: fmt.Sprint(i), Lease: time.Minute, Limit: 1 + i, Sources: sources}
+					var result Limited
+					err := persistently(s, func() (err error) { result, err = s.ClaimLimited(t.Context(), p); return err })
 					if err != nil {
 						t.Error(err)
 						return

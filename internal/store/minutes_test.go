@@ -24,7 +24,7 @@ func TestSumsOfManyWorkersAreAdded(t *testing.T) {
 					kind := fmt.Sprint("k", (w+k)%kinds)
 					sums = append(sums, Sums{Queue: "default", Kind: kind, Done: 2, Dead: 1, Run: Distribution{Sum: 10, Max: int64(w), In: [8]int64{1, 2}}, Lag: Distribution{Sum: 5}})
 				}
-				if err := s.AddMinutes(t.Context(), sums, time.Second); err != nil {
+				if err := persistently(s, func() error { return s.AddMinutes(t.Context(), sums, time.Second) }); err != nil {
 					t.Error(err)
 				}
 			})
@@ -120,7 +120,8 @@ func TestOneOfManyProcessesMeasures(t *testing.T) {
 			var all sync.WaitGroup
 			for range 8 {
 				all.Go(func() {
-					mine, err := s.TakeSample(t.Context(), age)
+					var mine bool
+					err := persistently(s, func() (err error) { mine, err = s.TakeSample(t.Context(), age); return err })
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
