@@ -53,6 +53,10 @@ type RetryOptions struct {
 	// Fence is the fence that the task must have: the Fence of the [TaskInfo] that you decided
 	// on. The task has not run since then, however often you ask. Defaults to 0: any fence.
 	Fence int64
+	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
+	// enqueued after it. Its wait counts from its enqueue, for metrics and for [backoff.Policy.WithStartWithin] too.
+	// Defaults to false: the end of the sequence.
+	InPlace bool
 	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A
 	// [json.RawMessage] is taken as it is. The arguments change only if the task is retried. The
 	// task's key and its unique key stay, even if [Kind.KeyedBy] would make another key of Args:
@@ -80,7 +84,7 @@ func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error
 	if o.State != "" && !slices.Contains(finalStates, o.State) {
 		return invalid("State %.100q of RetryOptions: must be one of %q", o.State, finalStates)
 	}
-	p := store.ActParams{Action: store.ActRetry, IDs: []int64{id}, State: string(o.State), Fence: o.Fence, Wait: true}
+	p := store.ActParams{Action: store.ActRetry, IDs: []int64{id}, State: string(o.State), Fence: o.Fence, InPlace: o.InPlace, Wait: true}
 	if o.Args != nil {
 		if p.Payload, err = q.newPayload(ctx, id, o.Args); err != nil {
 			return err

@@ -27,6 +27,8 @@ type BulkOptions struct {
 	Running bool
 	// Spread says when the tasks of [Ops.RetryMany] and [Ops.RunNowMany] fall due.
 	Spread Spread
+	// InPlace is [falldue.RetryOptions].InPlace for the tasks of [Ops.RetryMany]. It excludes Spread.
+	InPlace bool
 	// Report is called after each batch with what has been done so far, from the goroutine of
 	// the call.
 	Report func(BulkReport)
@@ -193,6 +195,7 @@ type bulk struct {
 	action   store.Action
 	state    falldue.State // only tasks in this state, unless it is ""
 	dry      bool
+	inPlace  bool
 	search   *search
 	began    time.Time // by the database's clock
 	spreader *spreader // of a retry
@@ -208,6 +211,9 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	}
 	if opts.Spread != (Spread{}) && !spreads(a) {
 		return nil, invalid("Spread %+v is set; only RetryMany and RunNowMany take one", opts.Spread)
+	}
+	if opts.InPlace && (a != store.ActRetry || opts.Spread != (Spread{})) {
+		return nil, invalid("InPlace is set; only RetryMany takes it, and without a Spread")
 	}
 	switch {
 	case opts.Running && a != store.ActDelete:
@@ -234,7 +240,7 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	}
 	s.brief, s.phaseless = true, true
 	s.unfinished = (a == store.ActCancel || a == store.ActRunNow) && f.State == ""
-	return &bulk{o: o, action: a, state: s.f.State, dry: opts.DryRun, search: s, report: BulkReport{After: opts.After}}, nil
+	return &bulk{o: o, action: a, state: s.f.State, dry: opts.DryRun, inPlace: opts.InPlace, search: s, report: BulkReport{After: opts.After}}, nil
 }
 
 // change changes the tasks of a page, in batches: those that the database refuses are
@@ -292,7 +298,7 @@ func (b *bulk) change(ctx context.Context, tasks []falldue.TaskInfo) error {
 func (b *bulk) act(ctx context.Context, ids []int64) (locked []int64, late bool, err error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
-	p := store.ActParams{Action: b.action, IDs: ids, State: string(b.state)}
+	p := store.ActParams{Action: b.action, IDs: ids, State: string(b.state), InPlace: b.inPlace}
 	taken := func() {}
 	if b.spreader != nil {
 		var waits []time.Duration

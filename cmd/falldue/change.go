@@ -114,7 +114,9 @@ func printChange(cmd *cobra.Command, change string, id int64, asJSON bool) error
 
 func retryCommand() *cobra.Command {
 	b := &bulkCommand{verb: "retry", done: "retried", expects: true, many: (*ops.Ops).RetryMany}
-	expected := func() falldue.RetryOptions { return falldue.RetryOptions{State: falldue.State(b.filter.state)} }
+	expected := func() falldue.RetryOptions {
+		return falldue.RetryOptions{State: falldue.State(b.filter.state), InPlace: b.options.InPlace}
+	}
 	b.one = func(q *falldue.Queue, ctx context.Context, id int64) error { return q.Retry(ctx, id, expected()) }
 	var payload string
 	cmd := &cobra.Command{
@@ -132,6 +134,7 @@ func retryCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
 	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly, in no order")
 	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
+	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put the tasks of a sequence before the tasks that were enqueued after them (default at the end)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload of the task, or - to read standard input")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

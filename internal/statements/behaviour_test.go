@@ -232,7 +232,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 
 		// The dead one is tried again, cancelled, and cleaned with the finished one.
 		revival := statements.RevivalColumns.Row(&statements.Revival{Key: statements.Key{TaskID: two[0].ID, Fence: two[0].Fence}})
-		if n := exec(t, db, statements.RetryTasks(s, tables, 1), nil, []statements.Row{revival}); n != 1 {
+		if n := exec(t, db, statements.RetryTasks(s, tables, 1), statements.Values{"in_place": 0}, []statements.Row{revival}); n != 1 {
 			t.Error("a dead task could not be tried again")
 		}
 		exec(t, db, statements.PutPayload(s, tables), statements.Values{"id": two[0].ID, "payload": "[2]"}, nil)

@@ -142,10 +142,11 @@ var RevivalColumns = join(
 
 // RetryTasks opens the tasks of a batch again, as if they had not been tried. It raises the fence
 // of those that are done, whose permits name them no longer then, as after a cancel. A dead task
-// may halt a sequence until it has run again. The batch has [RevivalColumns].
+// may halt a sequence until it has run again. With in_place = 1 a task is before those that were enqueued after it.
+// Parameters: in_place. The batch has [RevivalColumns].
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(RevivalColumns.columns(), size,
-		`fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = {shift {now}, s.wait}, result = null`, ActRetry.allows())
+		`fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = case when {int :in_place} = 1 then t.created_at else {shift {now}, s.wait} end, result = null`, ActRetry.allows())
 }
 
 // RunTasks makes the waiting tasks of a batch due. One that has failed becomes a snoozed one, so that its attempts,

@@ -34,6 +34,8 @@ type ActParams struct {
 	Wait bool
 	// Waits are when tasks that are retried or run now fall due from now on, by their ids.
 	Waits map[int64]time.Duration
+	// InPlace gives retried tasks the places in their sequences that they had when they were enqueued. Waits are unused then.
+	InPlace bool
 	// Payload replaces the payload of a single retried task, unless it is "".
 	Payload string
 	// Why is the error of tasks that expire.
@@ -202,7 +204,11 @@ func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []state
 		list[i] = statements.Revival{Key: t.Key, Wait: p.Waits[t.TaskID].Microseconds()}
 	}
 	rows := statements.RevivalColumns.Rows(len(list), func(i int) *statements.Revival { return &list[i] })
-	if err := s.matchAll(ctx, x, stmt, nil, rows); err != nil {
+	place := statements.Values{"in_place": 0}
+	if p.InPlace {
+		place["in_place"] = 1
+	}
+	if err := s.matchAll(ctx, x, stmt, place, rows); err != nil {
 		return err
 	}
 	if p.Payload != "" {

@@ -1,3 +1,3 @@
 update /*+ inl_join(t) */ (select cast(? as signed) as task_id, cast(? as signed) as task_fence, cast(? as signed) as wait union all select cast(? as signed), cast(? as signed), cast(? as signed)) as s straight_join `falldue_tasks` t on t.id = s.task_id and t.fence = s.task_fence and t.state in ('done', 'dead', 'cancelled')
-set fence = case when t.state = 'done' then least(t.fence, 9223372036854775806) + 1 else t.fence end, state = 'open', attempts = 0, updated_at = date_add(utc_timestamp(6), interval (s.wait) microsecond), result = null
--- binds: task_id[0], task_fence[0], wait[0], task_id[1], task_fence[1], wait[1]
+set fence = case when t.state = 'done' then least(t.fence, 9223372036854775806) + 1 else t.fence end, state = 'open', attempts = 0, updated_at = case when ? = 1 then t.created_at else date_add(utc_timestamp(6), interval (s.wait) microsecond) end, result = null
+-- binds: task_id[0], task_fence[0], wait[0], task_id[1], task_fence[1], wait[1], in_place

@@ -1,0 +1,54 @@
+package systemtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+)
+
+// TestRetryInPlace: a dead task of a sequence runs at its end after a retry, or in its place if the retry asks for that.
+func TestRetryInPlace(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q := migratedQueue(t, db, falldue.Config{Concurrency: 1})
+		kind := falldue.NewKind[int]("event", falldue.KindConfig{
+			Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.InOrder()},
+		}).KeyedBy(func(int) string { return "a" })
+		receipts, err := kind.EnqueueMany(t.Context(), q, []int{0, 1, 2, 3, 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.MustExec(db.Rebind("update falldue_tasks set state = 'dead', attempts = 1 where id <= ?"), receipts[2].ID)
+		if err := q.Retry(t.Context(), receipts[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Retry(t.Context(), receipts[1].ID, falldue.RetryOptions{InPlace: true}); err != nil {
+			t.Fatal(err)
+		}
+		report, err := ops.New(q).RetryMany(t.Context(), ops.Filter{Kind: "event"}, ops.BulkOptions{InPlace: true})
+		if err != nil || report.Changed != 1 {
+			t.Fatal(report, err)
+		}
+		ran := make(chan int, len(receipts))
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[int]) error {
+			ran <- task.Args
+			return nil
+		})
+		stop := runUntil(t, q)
+		defer stop()
+		var order []int
+		for range receipts {
+			order = append(order, within(t, ran, "the next task"))
+		}
+		if got := fmt.Sprint(order); got != "[1 2 3 4 0]" {
+			t.Errorf("tasks ran in the order %s", got)
+		}
+	})
+}
