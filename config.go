@@ -102,6 +102,9 @@ type Config struct {
 	// are kept if DoneRetention is not set. If workers that handle a kind have different
 	// retentions, the shortest applies.
 	DoneRetention time.Duration
+	// MaxDone is how many done tasks of a kind stay in each queue, up to 1,000,000. Workers delete older ones
+	// about once a minute. If it is set, DoneRetention defaults to Forever. Defaults to 0: no limit.
+	MaxDone int
 	// DeadRetention is how long dead tasks stay in the table, with the same values as
 	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence continues
 	// ([OrderLimit.HaltOnDeath]). Defaults to Forever.
@@ -256,6 +259,9 @@ func (c Config) validate(s dialect.Server) error {
 	if err := validRetentions("Config", c.DoneRetention, c.DeadRetention, c.CancelledRetention); err != nil {
 		return err
 	}
+	if err := validMaxDone("Config", c.MaxDone); err != nil {
+		return err
+	}
 	if err := c.DefaultPolicy.Err(); err != nil {
 		return fmt.Errorf("%w: DefaultPolicy: %w", ErrInvalid, err)
 	}
@@ -315,10 +321,26 @@ func validRetentions(owner string, done, dead, cancelled time.Duration) error {
 	return nil
 }
 
+// maxMaxDone is the greatest MaxDone. The cleaner reads as many entries of the index once a minute.
+const maxMaxDone = 1_000_000
+
+// validMaxDone checks the MaxDone of owner.
+func validMaxDone(owner string, most int) error {
+	if most < 0 || most > maxMaxDone {
+		return invalid("MaxDone %d of %s: must be 0 to 1,000,000", most, owner)
+	}
+	return nil
+}
+
 // retention returns how long finished tasks of the kind stay in the table.
 func (k KindConfig) retention(c Config) run.Retention {
+	most, done := cmp.Or(k.MaxDone, c.MaxDone), DeleteImmediately
+	if most > 0 {
+		done = Forever
+	}
 	return run.Retention{
-		Done:      kept(cmp.Or(k.DoneRetention, c.DoneRetention, DeleteImmediately)),
+		MaxDone:   most,
+		Done:      kept(cmp.Or(k.DoneRetention, c.DoneRetention, done)),
 		Dead:      kept(cmp.Or(k.DeadRetention, c.DeadRetention, Forever)),
 		Cancelled: kept(cmp.Or(k.CancelledRetention, k.DeadRetention, c.CancelledRetention, c.DeadRetention, Forever)),
 	}

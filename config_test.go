@@ -90,6 +90,10 @@ func TestRetentions(t *testing.T) {
 		{Config{DoneRetention: DeleteImmediately, DeadRetention: DeleteImmediately}, map[string][]time.Duration{
 			"plain": {0, 0, 0}, "kept": {2 * time.Hour, run.Forever, run.Forever}, "unknown": {0, 0, 0},
 		}},
+		{Config{MaxDone: 100}, map[string][]time.Duration{
+			"plain": {run.Forever, run.Forever, run.Forever}, "kept": {2 * time.Hour, run.Forever, run.Forever},
+			"short": {0, time.Minute, time.Minute}, "unknown": {run.Forever, run.Forever, run.Forever},
+		}},
 		{Config{DoneRetention: Forever, CancelledRetention: DeleteImmediately}, map[string][]time.Duration{
 			"plain": {run.Forever, run.Forever, 0}, "short": {0, time.Minute, time.Minute}, "unknown": {run.Forever, run.Forever, 0},
 		}},
@@ -140,6 +144,14 @@ func TestInvalidRetentions(t *testing.T) {
 				if err == nil || err.Error() != want {
 					t.Errorf("error %v, want %s", err, want)
 				}
+			}
+		}
+	}
+	for _, most := range []int{-1, 1_000_001} {
+		_, err := New(db, Config{MaxDone: most})
+		for owner, err := range map[string]error{"Config": err, "kind k": NewKind[int]("k", KindConfig{MaxDone: most}).err} {
+			if want := fmt.Sprintf("falldue: invalid: MaxDone %d of %s: must be 0 to 1,000,000", most, owner); err == nil || err.Error() != want {
+				t.Errorf("error %v, want %s", err, want)
 			}
 		}
 	}

@@ -137,3 +137,30 @@ func ExampleKindConfig_retention() {
 	// receipt of 12 <nil>
 	// the mail is deleted: true
 }
+
+// The last done tasks of a kind stay in the table, so that you can see whether a task ran.
+func ExampleKindConfig_maxDone() {
+	ctx := context.Background()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	visit := falldue.NewKind[string]("visit", falldue.KindConfig{MaxDone: 1000}) // the last 1,000 stay
+	falldue.Handle(q, visit, func(context.Context, falldue.Task[string]) error {
+		stop() // so that this example ends
+		return nil
+	})
+	receipt, err := visit.Enqueue(ctx, q, "/shop")
+	if err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(running); err != nil {
+		log.Panic(err)
+	}
+
+	task, err := q.Task(ctx, receipt.ID)
+	fmt.Println(task.State, err)
+	// Output:
+	// done <nil>
+}

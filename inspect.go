@@ -78,7 +78,8 @@ func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err err
 }
 
 // Attempts lists the failed attempts of a task, oldest first. It returns none
-// for a task that never failed or does not exist.
+// for a task that never failed or does not exist. Of a task with more than 50 failed attempts, it lists the
+// first 10 and the last 40.
 func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	rows, err := q.store.Attempts(ctx, id)
 	if err != nil {

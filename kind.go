@@ -42,6 +42,9 @@ type KindConfig struct {
 	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
 	// worker, which explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
+	// MaxDone is how many done tasks of the kind stay in each queue, up to 1,000,000. If it is set, DoneRetention
+	// defaults to Forever. Defaults to Config.MaxDone of the worker.
+	MaxDone int
 	// DeadRetention is how long dead tasks stay in the table, with the same values. When a
 	// dead task that halts a sequence is deleted, the sequence continues ([OrderLimit.HaltOnDeath]).
 	// Defaults to Config.DeadRetention of the worker.
@@ -129,6 +132,9 @@ func validKind(name string, cfg KindConfig) error {
 		return invalid("ImmediateLostRetries %d of kind %q: must be 0 or more", cfg.ImmediateLostRetries, name)
 	}
 	if err := validRetentions("kind "+name, cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
+		return err
+	}
+	if err := validMaxDone("kind "+name, cfg.MaxDone); err != nil {
 		return err
 	}
 	if err := validLimits("kind", name, cfg.Limits); err != nil {

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,54 @@ var handlerCases = []conformanceCase{
 					waitForState(t, q, id, state)
 				}
 			}
+		}
+	}},
+	{"of a kind with MaxDone, the last done tasks stay", func(t *testing.T, f *fixture) {
+		const most, all = 3, 8
+		q := f.queue(t, falldue.Config{Concurrency: 1, DeadRetention: time.Second}) // so that a worker cleans every second
+		k := falldue.NewKind[int]("bounded", falldue.KindConfig{MaxDone: most})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error { return nil })
+		startWorker(t, q)
+		var ids []int64
+		for i := range all {
+			ids = append(ids, enqueue(t, q, k, i))
+			waitForState(t, q, ids[i], falldue.StateDone)
+		}
+		for _, id := range ids[:all-most] {
+			waitForDeletion(t, q, id)
+		}
+		for _, id := range ids[all-most:] {
+			waitForState(t, q, id, falldue.StateDone)
+		}
+	}},
+	{"of many failed attempts, the first and the last ones are recorded", func(t *testing.T, f *fixture) {
+		const fails, first, last = 60, 10, 40
+		q := f.queue(t, falldue.Config{DoneRetention: time.Hour})
+		k := falldue.NewKind[int]("hopeless", falldue.KindConfig{Policy: parsePolicy(t, "delay 0")})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[int]) error {
+			if task.Attempt <= fails {
+				return errFlaky
+			}
+			return nil
+		})
+		id := enqueue(t, q, k, 1)
+		startWorker(t, q)
+		waitForState(t, q, id, falldue.StateDone)
+		list, err := q.Attempts(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want []int
+		for _, a := range list {
+			got = append(got, a.Attempt)
+		}
+		for n := 1; n <= fails; n++ {
+			if n <= first || n > fails-last {
+				want = append(want, n)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("recorded are the attempts %d, want %d", got, want)
 		}
 	}},
 	{"a worker keeps finished tasks of a kind that another worker handles", func(t *testing.T, f *fixture) {

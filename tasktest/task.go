@@ -29,7 +29,7 @@ func NewTask[A any](args A) (falldue.Task[A], *Record) {
 
 // NewTaskOf is like [NewTask] for a task of a kind, as a queue with the configuration cfg
 // runs it: SetResult returns an error if the done tasks of the kind are deleted immediately, since
-// neither KindConfig.DoneRetention nor Config.DoneRetention is set, and for a result of more
+// neither DoneRetention nor MaxDone is set in KindConfig or Config, and for a result of more
 // than Config.MaxPayload. The task has the name, the queue, the priority and the limit of
 // attempts of its kind, and the key that [falldue.Kind.KeyedBy] makes of args.
 func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue.Task[A], *Record) {
@@ -44,7 +44,7 @@ func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue
 			Kind: kind.Name(), Queue: own.Queue, Priority: own.Priority, MaxAttempts: policy.MaxAttempts(),
 			Key: storable.Key(params.Options().Key),
 		}, args,
-		&Record{maxPayload: cmp.Or(cfg.MaxPayload, defaultMaxPayload), keepsDone: cmp.Or(own.DoneRetention, cfg.DoneRetention) > 0},
+		&Record{maxPayload: cmp.Or(cfg.MaxPayload, defaultMaxPayload), keepsDone: cmp.Or(own.DoneRetention, cfg.DoneRetention, time.Duration(max(own.MaxDone, cfg.MaxDone))) > 0},
 	)
 }
 

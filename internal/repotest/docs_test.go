@@ -204,7 +204,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")
 	requireCompiled(t, "docs/flow.md", 5, "flow/example_test.go")
 	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
-	requireCompiled(t, "docs/retention.md", 1, "example_kind_test.go")
+	requireCompiled(t, "docs/retention.md", 2, "example_kind_test.go")
 	requireCompiled(t, "docs/manage-tasks.md", 5, "ops/example_tasks_test.go", "example_pause_test.go", "ops/example_bulk_test.go")
 	requireCompiled(t, "docs/idempotent-handlers.md", 2, "example_handler_test.go")
 	requireCompiled(t, "docs/many-customers.md", 1, "example_limits_test.go")

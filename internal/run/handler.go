@@ -28,7 +28,10 @@ type Handler struct {
 
 // Retention is how long finished tasks stay in the table, by their states, or Forever. With a Done of
 // 0, done tasks are deleted when they are settled.
-type Retention struct{ Done, Dead, Cancelled time.Duration }
+type Retention struct {
+	Done, Dead, Cancelled time.Duration
+	MaxDone               int // done tasks of the kind that stay in a queue; 0 is no limit
+}
 
 // Forever is the retention of tasks that are not deleted.
 const Forever = time.Duration(-1)

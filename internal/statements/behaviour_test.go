@@ -239,7 +239,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 		if n := exec(t, db, statements.CancelTasks(s, tables, 1), nil, []statements.Row{{two[0].ID, two[0].Fence}}); n != 1 {
 			t.Error("a task could not be cancelled")
 		}
-		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "skip": 0, "keep": int64(0)}
+		filter := statements.Values{"queue": "default", "state": "cancelled", "kind": fresh.Kind, "id": two[0].ID, "after": int64(0), "limit": int64(10), "skip": 0, "keep": int64(0), "upto": int64(4e15)}
 		for _, p := range []statements.ListParams{{ID: true}, {Queue: true, State: true}, {ID: true, Queue: true, Kind: true, State: true}} {
 			list := read(t, db, statements.TaskColumns, statements.List(s, tables, p), filter, nil)
 			if len(list) != 1 || list[0].State != "cancelled" || list[0].Priority != -3 || list[0].Policy != "p" || list[0].Attempts != 0 || list[0].Result != nil || string(list[0].Payload) != "[2]" || list[0].LastError.Valid {

@@ -26,11 +26,11 @@ func FirstFinishedPlace(queue, state string) Place {
 }
 
 // Clean selects up to :limit tasks of one lane that have been finished for :keep microseconds, as
-// [FinishedColumns]. It selects tasks from :since on, the oldest first, except for the first :skip.
+// [FinishedColumns]. It selects tasks from :since on up to :upto, the oldest first, except for the first :skip.
 //
 // Clean locks the tasks, so that none is opened again before [Forget] and [Drop] delete them. Where
 // the engine can, it leaves out tasks that other transactions have locked.
-// Parameters: queue, the lane (see [SetLane]), since, keep, skip, limit.
+// Parameters: queue, the lane (see [SetLane]), since, upto, keep, skip, limit.
 func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
@@ -38,6 +38,16 @@ func Clean(s dialect.Server, tables dialect.Tables) Stmt {
 	b.setSince()
 	return b.stmt(`
 select {finished} from {tasks}
-where {in lane} and {since {int :since}} and updated_at <= {shift {now}, -({int :keep})}
+where {in lane} and {since {int :since}} and updated_at <= {shift {now}, -({int :keep})} and updated_at <= {moment {int :upto}}
 order by updated_at limit :limit offset :skip{for update}`)
+}
+
+// FirstToKeep selects the anchor of the task of a lane that :others tasks follow, if the lane has as many. It reads no
+// more of the index than these. Parameters: queue, the lane (see [SetLane]), others.
+func FirstToKeep(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLane(laneParam)
+	return b.stmt(`
+select {micros updated_at} from {tasks}
+where {in lane} order by updated_at desc limit 1 offset :others`)
 }

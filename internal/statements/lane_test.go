@@ -35,7 +35,7 @@ func TestNamesWithSpacesAreLeftAlone(t *testing.T) {
 		if want := []found{{"open", "kind"}, {"open", "kind  0"}, {"snoozed", "open 0 kind"}}; !slices.Equal(lanes, want) {
 			t.Errorf("a sweep found %q, want %q", lanes, want)
 		}
-		filter := statements.Values{"queue": "default", "state": "done", "keep": int64(0), "limit": 10, "skip": 0, "after": int64(0)}
+		filter := statements.Values{"queue": "default", "state": "done", "keep": int64(0), "upto": int64(4e15), "limit": 10, "skip": 0, "after": int64(0)}
 		finished := finishedLanes(t, db, s, "done")
 		if len(finished) != 1 || finished[0].Kind != "kind" {
 			t.Fatalf("finished tasks are in %+v, want one lane", finished)

@@ -19,7 +19,7 @@ func TestClaimsStopAtTheirLimit(t *testing.T) {
 	const kinds = 4
 	table, rows := tables.Name(s, "tasks"), 0
 	values := statements.Values{
-		"queue": "default", "worker": "me", "lease": int64(1), "limit": 500, "skip": int64(0), "keep": int64(0), "since": int64(0), "slot": int64(2),
+		"queue": "default", "worker": "me", "lease": int64(1), "limit": 500, "skip": int64(0), "keep": int64(0), "upto": int64(4e15), "since": int64(0), "slot": int64(2),
 	}
 	lane := statements.Lane{State: statements.StateOpen, Kind: "kind1"}
 	statements.SetLane(values, lane)

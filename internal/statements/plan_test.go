@@ -180,7 +180,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 	s := migrated(t, db)
 	fill(t, db, s, statistics)
 	power := formula(t, "15s + n^4")
-	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "page": 1000, "keep": int64(86_400_000_000), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30),
+	lane := statements.Values{"queue": "default", "worker": "me", "lease": int64(1), "limit": 100, "skip": int64(0), "page": 1000, "keep": int64(86_400_000_000), "upto": int64(4e15), "since": int64(0), "wait": int64(60_000_000), "slot": int64(2), "running": statements.StateOpen, "most": int64(1 << 30),
 		"to_state": statements.StateDone, "more": int64(0), "failure": "why", "answer": "[1]",
 	}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})

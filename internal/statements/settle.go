@@ -194,3 +194,24 @@ func Forget(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b.set("table", "{attempts}")
 	return b.stmt(source.delete())
 }
+
+// Middle selects the recorded attempts of tasks other than the first :first and the last :last of each task, as
+// [FenceColumns]. It reads no more of a task's records than :first and :last, and the ones that it returns. The batch has
+// [IDColumns]. Parameters: first, last.
+func Middle(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.withBatch(IDColumns.columns(), size)
+	return b.stmt(`
+select t.task_id, t.fence from {batch} join {attempts} t on t.task_id = s.task_id
+where t.fence >= (select a.fence from {attempts} a where a.task_id = s.task_id order by a.fence limit 1 offset :first)
+and t.fence <= (select a.fence from {attempts} a where a.task_id = s.task_id order by a.fence desc limit 1 offset :last)`)
+}
+
+// ForgetMiddle drops recorded attempts. The batch has [FenceColumns].
+func ForgetMiddle(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(FenceColumns.columns(), size)
+	b.setKeys(source, "task_id", "fence")
+	b.set("table", "{attempts}")
+	return b.stmt(source.delete())
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -94,16 +95,31 @@ type CleanParams struct {
 	Queue     string
 	Lane      Lane
 	Retention time.Duration
+	UpTo      int64 // only tasks with this anchor and earlier ones; 0 is all
 	Since     int64 // no such task has an earlier anchor, or it does not matter
 	Skip      int
 	Limit     int
+}
+
+// anyAnchor is later than all anchors, in the year 9999.
+const anyAnchor = int64(253_370_764_800_000_000)
+
+// FirstToKeep returns the anchor of the first of the last most tasks of a lane, or 0 if the lane has fewer tasks.
+func (s *Store) FirstToKeep(ctx context.Context, queue string, at Lane, most int) (anchor int64, err error) {
+	values := statements.Values{"queue": queue, "others": most - 1}
+	statements.SetLane(values, at)
+	err = s.read(ctx, s.fixed("first to keep", statements.FirstToKeep), values, func() { anchor = 0 }, func(r row) (err error) {
+		anchor, err = r.int(0)
+		return err
+	})
+	return anchor, err
 }
 
 // Clean deletes finished tasks with their recorded attempts. It returns the number of
 // tasks, and the anchor of the last one; with an error, the number that it did not delete.
 func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, err error) {
 	find := s.fixed("clean", statements.Clean)
-	values := statements.Values{"queue": p.Queue, "since": p.Since, "keep": p.Retention.Microseconds(), "skip": p.Skip, "limit": p.Limit}
+	values := statements.Values{"queue": p.Queue, "since": p.Since, "upto": cmp.Or(p.UpTo, anyAnchor), "keep": p.Retention.Microseconds(), "skip": p.Skip, "limit": p.Limit}
 	statements.SetLane(values, p.Lane)
 	var old []statements.Finished
 	_, err = inTx(ctx, s, func(x runner) (_ struct{}, err error) {
@@ -138,7 +154,7 @@ type Expired struct {
 // Expire cancels up to a batch of the tasks of a lane whose anchor is longer ago than within, and gives them an error. Rows
 // that others have locked are left out, where the engine can do that.
 func (s *Store) Expire(ctx context.Context, queue string, at Lane, within time.Duration, why string) (e Expired, err error) {
-	values := statements.Values{"queue": queue, "since": int64(0), "keep": within.Microseconds(), "skip": 0, "limit": MaxBatch}
+	values := statements.Values{"queue": queue, "since": int64(0), "upto": anyAnchor, "keep": within.Microseconds(), "skip": 0, "limit": MaxBatch}
 	statements.SetLane(values, at)
 	var late []int64
 	_, err = inTx(ctx, s, func(x runner) (_ struct{}, err error) {

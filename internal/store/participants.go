@@ -36,6 +36,9 @@ func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []
 	return nil
 }
 
+// Of each task, so many recorded attempts are kept. The first ones show how the trouble began.
+const firstRecords, lastRecords = 10, 40
+
 // attemptLog is the participant that records failed and lost attempts, and deletes the
 // records of tasks that are deleted.
 type attemptLog struct{ s *Store }
@@ -44,9 +47,12 @@ func (l attemptLog) joins(e *Settlement) bool { return e.Records != nil || e.For
 
 func (l attemptLog) settle(ctx context.Context, x runner, batch []*Settlement) error {
 	var records []Record
-	var gone []Key
+	var gone, old []Key
 	for _, e := range batch {
 		records = append(records, e.Records...)
+		if e.Records != nil && e.Fence > firstRecords+lastRecords {
+			old = append(old, e.Key)
+		}
 		if e.ForgetRecords && e.deletes() {
 			gone = append(gone, e.Key)
 		}
@@ -56,10 +62,32 @@ func (l attemptLog) settle(ctx context.Context, x runner, batch []*Settlement) e
 		_, err := x.exec(ctx, l.s.batch("record", len(batch), statements.Record), nil, rows)
 		return err
 	})
+	if err == nil && len(old) > 0 {
+		err = l.trim(ctx, x, old)
+	}
 	if err != nil || len(gone) == 0 {
 		return err
 	}
 	rows := statements.IDColumns.Rows(len(gone), func(i int) *Key { return &gone[i] })
 	_, err = x.exec(ctx, l.s.batch("forget", len(gone), statements.Forget), nil, rows)
 	return err
+}
+
+// trim deletes the recorded attempts of tasks between the first and the last ones.
+func (l attemptLog) trim(ctx context.Context, x runner, tasks []Key) error {
+	var middle []Key
+	rows := statements.IDColumns.Rows(len(tasks), func(i int) *Key { return &tasks[i] })
+	values := statements.Values{"first": firstRecords, "last": lastRecords}
+	err := x.query(ctx, l.s.batch("middle attempts", len(tasks), statements.Middle), values, rows, func(r row) error {
+		middle = append(middle, Key{})
+		return statements.FenceColumns.Scan(r, &middle[len(middle)-1])
+	})
+	if err != nil {
+		return err
+	}
+	return inBatches(l.s, middle, func(batch []Key) error {
+		rows := statements.FenceColumns.Rows(len(batch), func(i int) *Key { return &batch[i] })
+		_, err := x.exec(ctx, l.s.batch("forget middle attempts", len(batch), statements.ForgetMiddle), nil, rows)
+		return err
+	})
 }

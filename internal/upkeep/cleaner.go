@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Cleaner struct {
 type cleanTable interface {
 	FinishedLanesOf(ctx context.Context, queues []string, state string) ([]store.Found, error)
 	Clean(context.Context, store.CleanParams) (n int, last int64, err error)
+	FirstToKeep(ctx context.Context, queue string, at store.Lane, most int) (anchor int64, err error)
 	Classify(error) dialect.Class
 }
 
@@ -86,7 +88,7 @@ var finishedStates = []string{statements.StateDone, statements.StateDead, statem
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.orphans.begin()
 	for _, state := range finishedStates {
-		if c.retentions.Shortest(state) == run.Forever {
+		if c.retentions.Shortest(state) == run.Forever && !(state == statements.StateDone && c.retentions.limited()) {
 			continue
 		}
 		took, err := c.cleanState(ctx, state)
@@ -106,29 +108,54 @@ func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Du
 	if err != nil && ctx.Err() == nil {
 		c.events.cleanFailed(strings.Join(c.queues, " "), state, err)
 	}
-	for _, f := range found {
-		retention := c.retentions.Of(state, f.Kind)
-		if f.Corrupt != nil || ctx.Err() != nil || retention == run.Forever || store.Duration(f.Now-f.Anchor) < retention {
-			continue
-		}
+	clean := func(f store.Found, how func(store.Found) error) {
 		// One row that cannot be deleted does not stop the other lanes.
-		if failed := c.cleanIfOurs(ctx, f, retention); failed != nil {
+		if failed := c.ifOurs(ctx, f, how); failed != nil {
 			if err = errors.Join(err, failed); ctx.Err() == nil {
 				c.events.cleanFailed(f.Queue, state, failed)
 			}
 		}
 	}
+	found = slices.DeleteFunc(found, func(f store.Found) bool { return f.Corrupt != nil })
+	for _, f := range found {
+		retention := c.retentions.Of(state, f.Kind)
+		if ctx.Err() != nil || retention == run.Forever || store.Duration(f.Now-f.Anchor) < retention {
+			continue
+		}
+		clean(f, func(f store.Found) error { return c.cleanLane(ctx, f, retention, 0) })
+	}
+	if state == statements.StateDone {
+		for _, s := range c.retentions.surplus(found) {
+			clean(s.Found, func(f store.Found) error { return c.cleanSurplus(ctx, f, s.keep) })
+		}
+	}
 	return finding, err
 }
 
-// cleanIfOurs cleans a lane, unless another worker does so, which handles its kind.
-func (c *Cleaner) cleanIfOurs(ctx context.Context, f store.Found, retention time.Duration) error {
+// ifOurs cleans a lane, unless another worker does so, which handles its kind.
+func (c *Cleaner) ifOurs(ctx context.Context, f store.Found, clean func(store.Found) error) error {
 	if c.retentions.Handlers[f.Kind] == nil {
 		if ours, err := c.orphans.deletable(ctx, f.Kind); !ours {
 			return err
 		}
 	}
-	return c.cleanLane(ctx, f.Queue, f.Head, retention)
+	return clean(f)
+}
+
+// cleanSurplus deletes the tasks of a lane but for the last ones. Tasks that have finished in one statement are deleted
+// together or not at all.
+func (c *Cleaner) cleanSurplus(ctx context.Context, f store.Found, keep int) error {
+	upTo := f.Now
+	if keep > 0 {
+		short, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+		defer cancel()
+		first, err := c.table.FirstToKeep(short, f.Queue, f.Lane, keep)
+		if err != nil || first <= f.Anchor {
+			return err
+		}
+		upTo = first - 1
+	}
+	return c.cleanLane(ctx, f, 0, upTo)
 }
 
 // find finds the lanes of finished tasks.
@@ -142,12 +169,12 @@ func (c *Cleaner) find(ctx context.Context, state string) ([]store.Found, error)
 // next lane.
 const maxUndeletable = 50
 
-// cleanLane deletes the tasks of a lane whose retention has expired, a batch at a time. The database may
-// refuse to delete some tasks, if another table refers to them for example. Smaller batches find these
-// tasks, which stay.
-func (c *Cleaner) cleanLane(ctx context.Context, queue string, h store.Head, retention time.Duration) (refused error) {
+// cleanLane deletes the tasks of a lane whose retention has expired, up to an anchor unless that is 0, a batch at a
+// time. The database may refuse to delete some tasks, if another table refers to them for example. Smaller batches find
+// these tasks, which stay.
+func (c *Cleaner) cleanLane(ctx context.Context, f store.Found, retention time.Duration, upTo int64) (refused error) {
 	batch := retry.NewBatchSize()
-	p := store.CleanParams{Queue: queue, Lane: h.Lane, Retention: retention, Since: h.Anchor}
+	p := store.CleanParams{Queue: f.Queue, Lane: f.Lane, Retention: retention, UpTo: upTo, Since: f.Anchor}
 	for ctx.Err() == nil && p.Skip < maxUndeletable {
 		p.Limit = batch.Size
 		n, last, late, err := c.cleanBatch(ctx, p)
@@ -190,6 +217,55 @@ func (r Retentions) Of(state, kind string) time.Duration {
 		return h.Retention.Of(state)
 	}
 	return r.Others.Of(state)
+}
+
+// surplus is a lane with done tasks of a limited number, and how many of them stay.
+type surplus struct {
+	store.Found
+	keep int
+}
+
+// surplus returns the lanes among which the limits of done tasks are shared. Each lane of a kind in a queue gets an equal
+// part. If there are more lanes than tasks may stay, the lanes whose first tasks are the oldest get none.
+func (r Retentions) surplus(found []store.Found) (list []surplus) {
+	type pair struct{ queue, kind string }
+	lanes := map[pair][]store.Found{}
+	for _, f := range found {
+		if r.maxDone(f.Kind) > 0 {
+			at := pair{f.Queue, f.Kind}
+			lanes[at] = append(lanes[at], f)
+		}
+	}
+	for at, all := range lanes {
+		most := r.maxDone(at.kind)
+		slices.SortFunc(all, func(a, b store.Found) int { return cmp.Compare(b.Anchor, a.Anchor) })
+		for i, f := range all {
+			keep := max(most/len(all), 1)
+			if i >= most {
+				keep = 0
+			}
+			list = append(list, surplus{f, keep})
+		}
+	}
+	return list
+}
+
+// maxDone returns how many done tasks of a kind stay in a queue; 0 is no limit.
+func (r Retentions) maxDone(kind string) int {
+	if h := r.Handlers[kind]; h != nil {
+		return h.Retention.MaxDone
+	}
+	return r.Others.MaxDone
+}
+
+// limited reports whether the number of done tasks of any kind is limited.
+func (r Retentions) limited() bool {
+	for kind := range r.Handlers {
+		if r.maxDone(kind) > 0 {
+			return true
+		}
+	}
+	return r.Others.MaxDone > 0
 }
 
 // Shortest returns the shortest retention of a state, or Forever.

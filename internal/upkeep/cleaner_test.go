@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -128,6 +129,35 @@ func TestChoresAreDoneOnTime(t *testing.T) {
 			t.Errorf("in three hours one is done %d times and fails %d times, the other is done %d times", often, failures, seldom)
 		}
 	})
+}
+
+// TestLimitsOfDoneTasksAreSharedByLanes: each lane of a kind in a queue keeps an equal part, and no more lanes keep tasks
+// than tasks may stay. Kinds without a limit keep all.
+func TestLimitsOfDoneTasksAreSharedByLanes(t *testing.T) {
+	t.Parallel()
+	r := retentionsOf(run.Retention{Done: run.Forever}, "free", "few", "many")
+	r.Handlers["few"].Retention.MaxDone, r.Handlers["many"].Retention.MaxDone = 2, 1000
+	found := foundHere(head("free", 1, time.Hour), head("few", 1, time.Hour), head("few", 2, 3*time.Hour), head("few", 3, 2*time.Hour),
+		head("many", 1, time.Hour), head("many", 2, time.Hour), head("many", 3, time.Hour))
+	found = append(found, store.Found{Queue: "other", Head: head("many", 1, time.Hour)})
+	type lane struct {
+		queue, kind string
+		attempts    int
+	}
+	keep := map[lane]int{}
+	for _, s := range r.surplus(found) {
+		keep[lane{s.Queue, s.Kind, s.Attempts}] = s.keep
+	}
+	want := map[lane]int{
+		{"default", "few", 1}: 1, {"default", "few", 2}: 0, {"default", "few", 3}: 1, // the oldest lane keeps none
+		{"default", "many", 1}: 333, {"default", "many", 2}: 333, {"default", "many", 3}: 333, {"other", "many", 1}: 1000,
+	}
+	if !maps.Equal(keep, want) {
+		t.Errorf("lanes keep %v, want %v", keep, want)
+	}
+	if !r.limited() || retentionsOf(run.Retention{}, "free").limited() {
+		t.Error("limited does not report whether a kind has a limit")
+	}
 }
 
 // foundHere returns lanes of the default queue, as a search for them does.

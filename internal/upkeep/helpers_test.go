@@ -30,4 +30,8 @@ func (f fakeCleanTable) Clean(ctx context.Context, p store.CleanParams) (n int, 
 	return f.clean(ctx, p)
 }
 
+func (fakeCleanTable) FirstToKeep(context.Context, string, store.Lane, int) (int64, error) {
+	return 0, nil
+}
+
 func (fakeCleanTable) Classify(error) dialect.Class { return dialect.Other }
