@@ -308,6 +308,15 @@ func (s internals) Tickers() []func(context.Context) (next time.Duration, err er
 	return slices.Clone(s.q.tickers)
 }
 
+// For package many:
+
+// Refuse makes Run return an error.
+func (s internals) Refuse(err error) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	s.q.handlerErrs = append(s.q.handlerErrs, err)
+}
+
 // For package ops:
 
 // WorkerConfig returns the settings of a worker of the queue, with what it would announce.

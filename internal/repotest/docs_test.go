@@ -208,6 +208,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/manage-tasks.md", 5, "ops/example_tasks_test.go", "example_pause_test.go", "ops/example_bulk_test.go")
 	requireCompiled(t, "docs/idempotent-handlers.md", 2, "example_handler_test.go")
 	requireCompiled(t, "docs/many-customers.md", 1, "example_limits_test.go")
+	requireCompiled(t, "docs/many-tasks.md", 4, "many/example_test.go")
 	requireCompiled(t, "docs/stuck-handlers.md", 1, "example_run_test.go")
 	requireCompiled(t, "docs/dashboard.md", 2, "dash/example_test.go")
 	requireCompiled(t, "docs/observability.md", 7, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "signals/example_test.go")

@@ -223,6 +223,7 @@ var (
 		"ops":                 linkedByRoot,
 		"periodic":            linkedByRoot,
 		"flow":                linkedByRoot,
+		"many":                linkedByRoot,
 		"dash":                linkedByRoot,
 		"signals":             linkedByRoot,
 		"pgnotify":            {"github.com/lib/pq"},

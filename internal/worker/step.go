@@ -28,7 +28,7 @@ type Ran struct {
 // NewStepper returns a worker that takes single steps: it runs tasks one at a time in the goroutine of its
 // caller, for package tasktest. Handlers have the context ctx.
 func NewStepper(ctx context.Context, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	return makeWorker(ctx, ctx, func() {}, func(error) {}, cfg, s, policies, o)
+	return makeWorker(ctx, run.WithGathering(ctx, run.Gathering{None: true}), func() {}, func(error) {}, cfg, s, policies, o)
 }
 
 // waitingLane is a lane with tasks that the queue would run.

@@ -155,6 +155,7 @@ func (list dispatchers) Running() map[string]int {
 func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	// Handlers go on when claims stop. Their context ends when the shutdown timeout has expired.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	work = run.WithGathering(work, run.Gathering{Stop: ctx.Done()})
 	return makeWorker(ctx, work, stop, cancel, cfg, s, policies, o)
 }
 

@@ -1,0 +1,111 @@
+// Package many runs a handler for many tasks of a kind together, for APIs that take a list and for statements that
+// insert many rows. [Handle] gathers the tasks and calls the function for each batch. Each task keeps its own run: its
+// lease, its timeout, its limits, its middleware, its events and its outcome.
+package many
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/worker"
+)
+
+// Config says which tasks a batch has. The zero value is ready for use.
+type Config[A any] struct {
+	// Most is how many tasks a batch has at most: 2 to 1,000, and no more than the Concurrency of the kind's queue, since
+	// each task occupies a handler of the queue while it waits and runs. With a multiple of Most as Concurrency, a batch
+	// gathers while another one runs. Defaults to 100, or to Concurrency if that is less.
+	Most int
+	// Wait is how long the first task of a batch waits for more, up to an hour. A batch that has Most tasks does not wait.
+	// The timeout of a task includes its wait. Defaults to 100 milliseconds.
+	Wait time.Duration
+	// GroupBy returns the same text for tasks that can be in one batch, such as the customer of a task. Defaults to nil:
+	// any tasks of the kind can be in one batch.
+	GroupBy func(task falldue.Task[A]) string
+}
+
+// Batch is the tasks that a function gets, and their outcomes.
+type Batch[A any] struct {
+	// Tasks are in the order in which they began to wait. Their methods work as in any handler: with DoneTx of each task,
+	// all tasks are completed in one transaction with the writes of the function.
+	Tasks []falldue.Task[A]
+	// Errs has an element for each task, nil at first. An error that the function stores there ends that task, as the
+	// error of a handler does: the task is retried, or has the outcome of [falldue.Discard], [falldue.Snooze],
+	// [falldue.Again] or [falldue.RetryAfter].
+	Errs []error
+
+	contexts []context.Context
+}
+
+// NewBatch makes a batch by hand, to test a function without a database. Package tasktest makes tasks.
+func NewBatch[A any](tasks ...falldue.Task[A]) *Batch[A] {
+	return &Batch[A]{Tasks: tasks, Errs: make([]error, len(tasks))}
+}
+
+// Context returns the context of the task with an index in Tasks. It ends when the task is cancelled, has lost its lease or
+// has timed out, even if the rest of the batch continues.
+func (b *Batch[A]) Context(i int) context.Context {
+	if b.contexts == nil {
+		return context.Background()
+	}
+	return b.contexts[i]
+}
+
+// Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. It returns nil
+// if the tasks without an error in Batch.Errs are done, and otherwise the error for them. Middleware, hooks and the
+// history see each task.
+//
+// If fn panics, the attempts of these tasks fail with a [falldue.PanicError]. The context of fn has the values of the first
+// task's context. It ends when the contexts of all tasks have ended.
+//
+// A task that still waits when its worker stops is released, and its attempt does not count. A task whose payload cannot be
+// decoded fails without being in a batch.
+//
+// [falldue.Queue.Run] returns an error that wraps [falldue.ErrInvalid] if cfg is invalid.
+func Handle[A any](q *falldue.Queue, kind falldue.Kind[A], cfg Config[A], fn func(ctx context.Context, b *Batch[A]) error, list ...falldue.Middleware) {
+	inside := hooks.Of[queue](q)
+	cfg, err := cfg.complete(kind.Name(), kind.Config().Queue, inside.WorkerConfig().Queues[kind.Config().Queue].Concurrency)
+	if err != nil {
+		inside.Refuse(err)
+	}
+	if fn == nil {
+		falldue.Handle(q, kind, nil, list...)
+		return
+	}
+	g := &gatherer[A]{Config: cfg, fn: fn, open: map[string]*batch[A]{}}
+	falldue.Handle(q, kind, g.handle, list...)
+}
+
+// queue is what this package uses of a *falldue.Queue.
+type queue interface {
+	WorkerConfig() worker.Config
+	// Refuse makes Run return an error.
+	Refuse(err error)
+}
+
+const (
+	defaultMost, maxMost = 100, 1000
+	defaultWait, maxWait = 100 * time.Millisecond, time.Hour
+)
+
+// complete returns the configuration with its defaults. handlers is the number of the queue's handlers, or 0 if the worker
+// does not run tasks of the queue.
+func (c Config[A]) complete(kind, queue string, handlers int) (Config[A], error) {
+	if handlers > 0 {
+		c.Most = cmp.Or(c.Most, min(defaultMost, max(handlers, 2)))
+	}
+	c.Most, c.Wait = cmp.Or(c.Most, defaultMost), cmp.Or(c.Wait, defaultWait)
+	switch {
+	case c.Most < 2 || c.Most > maxMost:
+		return c, fmt.Errorf("%w: Most %d of kind %q: must be 2 to 1,000", falldue.ErrInvalid, c.Most, kind)
+	case c.Wait < 0 || c.Wait > maxWait:
+		return c, fmt.Errorf("%w: Wait %v of kind %q: must be up to an hour", falldue.ErrInvalid, c.Wait, kind)
+	case handlers > 0 && c.Most > handlers:
+		return c, fmt.Errorf("%w: Most %d of kind %q: must be no more than the Concurrency of queue %q, which is %d", falldue.ErrInvalid, c.Most, kind, queue, handlers)
+	}
+	return c, nil
+}
