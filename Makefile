@@ -17,7 +17,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving examples/telemetry internal/testdb/serve internal/chart/browser dash/browser
+MODULES = faults bench cmd/falldue examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve internal/chart/browser dash/browser
 
 # Modules that applications import. Their go.mod has no replace, which applications would miss: the file
 # go.work in the folder of each stands for the library's release.
@@ -73,6 +73,7 @@ suite-examples:
 	cd examples/transactions && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd examples/moving && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd examples/telemetry && $(GOTESTSUM) $(TESTFLAGS) -short ./...
+	cd examples/webhooks && $(GOTESTSUM) $(TESTFLAGS) ./...
 suite-exporters:
 	cd otelfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
 	cd promfalldue && $(GOTESTSUM) $(TESTFLAGS) ./...
@@ -97,7 +98,7 @@ OLDEST = $(shell go list -m -f '{{.GoVersion}}')
 portable: export GOTOOLCHAIN = $(if $(filter go$(basename $(OLDEST)),$(basename $(shell go env GOVERSION))),local,go$(OLDEST))
 portable: ## compile code and tests with the oldest Go release, and code for Windows, macOS, 32 bits, JSON v2
 	go version
-	set -e; for module in . cmd/falldue faults examples/transactions examples/moving examples/telemetry internal/testdb/serve; do go -C $$module vet ./...; done
+	set -e; for module in . cmd/falldue faults examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve; do go -C $$module vet ./...; done
 	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,vet,./...); done
 	GOARCH=386 go build $(LIBRARY)
 	set -e; for os in windows darwin; do echo "go build: $$os"; GOOS=$$os go build $(LIBRARY); GOOS=$$os go -C cmd/falldue build ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done

@@ -32,7 +32,7 @@ func moduleFiles(t *testing.T) (files []string) {
 func TestModulesStateOneGoRelease(t *testing.T) {
 	t.Parallel()
 	files := moduleFiles(t)
-	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/telemetry/go.mod", "examples/transactions/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod", "otelfalldue/go.mod", "promfalldue/go.mod"} {
+	for _, file := range []string{"go.mod", "bench/go.mod", "cmd/falldue/go.mod", "examples/moving/go.mod", "examples/telemetry/go.mod", "examples/transactions/go.mod", "examples/webhooks/go.mod", "faults/go.mod", "internal/testdb/serve/go.mod", "otelfalldue/go.mod", "promfalldue/go.mod"} {
 		if !slices.Contains(files, file) {
 			t.Errorf("the modules are %v, without %s", files, file)
 		}

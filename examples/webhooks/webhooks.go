@@ -1,0 +1,197 @@
+// Package webhooks is a service that delivers webhooks. Tenants register endpoints and send events to its API. For each
+// event, workers call all endpoints of the tenant, until each has answered with a status 2xx.
+//
+// The programs api, worker and partner in the folders below use it. README.md shows how to start them.
+package webhooks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/dash"
+	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/otelfalldue"
+	"github.com/falldue/falldue/promfalldue"
+	"github.com/falldue/falldue/signals"
+)
+
+// tables are the service's own tables. falldue's tables are alongside them.
+var tables = []string{`
+create table if not exists endpoints (
+	id     varchar(26)   not null primary key,
+	tenant varchar(100)  not null,
+	url    varchar(1000) not null,
+	secret varchar(26)   not null,
+	policy varchar(1000) not null -- of its deliveries, or the empty text for the service's
+)`, `
+create table if not exists events (
+	id     varchar(26)  not null primary key,
+	tenant varchar(100) not null,
+	body   text         not null
+)`}
+
+// Endpoint is a URL of a tenant that gets all events of the tenant.
+type Endpoint struct {
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	URL    string `json:"url"`
+	Secret string `json:"secret"` // signs deliveries
+	Policy string `json:"policy"`
+}
+
+// Delivery has the arguments of a task: the event to send to an endpoint.
+type Delivery struct{ Tenant, Endpoint, Event string }
+
+// key is the task key of the deliveries to an endpoint.
+func key(tenant, endpoint string) string {
+	return falldue.KeyOf("tenant", tenant, "endpoint", endpoint)
+}
+
+// deliver is the kind of the deliveries. Retries end after three days. Then the delivery is dead, and the tenant can
+// replay it for a month.
+var deliver = falldue.NewKind[Delivery]("webhook.deliver", falldue.KindConfig{
+	Policy:        backoff.Geometric(5*time.Second, 6*time.Hour, 12).WithJitter("0.2 * delay").WithMaxAttempts(100).WithMaxElapsed(72 * time.Hour),
+	Timeout:       15 * time.Second,
+	DeadRetention: 30 * 24 * time.Hour,
+	Limits: []falldue.Limit{
+		falldue.AtMost(2).PerKey("tenant"),
+		falldue.Rate(100, time.Minute).PerKey("tenant"),
+		falldue.InOrder(), // of each endpoint
+	},
+}).KeyedBy(func(d Delivery) string { return key(d.Tenant, d.Endpoint) })
+
+// Service is what the API and the workers share.
+type Service struct {
+	pool    *Pool
+	queue   *falldue.Queue
+	ops     *ops.Ops
+	page    *dash.Handler // for operators
+	metrics *prometheus.Registry
+	tracer  trace.Tracer
+	client  *http.Client
+}
+
+// New returns a service on a pool. Traces go to a provider, which can be the one of package noop.
+func New(pool *Pool, traces trace.TracerProvider) (*Service, error) {
+	registry := prometheus.NewRegistry()
+	metrics, err := promfalldue.New(registry, promfalldue.Config{})
+	if err != nil {
+		return nil, err
+	}
+	spans, err := otelfalldue.New(otelfalldue.Config{TracerProvider: traces})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := pool.newQueue(falldue.Config{Concurrency: 50, Hooks: metrics.Hooks()})
+	if err != nil {
+		return nil, err
+	}
+	if err := spans.Observe(queue); err != nil {
+		return nil, err
+	}
+	metrics.Observe(queue)
+	queue.Use(signals.LogRuns(nil, signals.LogOptions{}))
+	page, err := dash.New(queue, dash.Options{Title: "webhooks"}) // shows everything, and changes nothing
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{pool, queue, ops.New(queue), page, registry, traces.Tracer("webhooks"), &http.Client{
+		// An endpoint that has moved fails until its tenant registers the new one.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	falldue.Handle(queue, deliver, s.deliver)
+	return s, nil
+}
+
+// Migrate creates all tables.
+func (s *Service) Migrate(ctx context.Context) error {
+	for _, table := range tables {
+		if _, err := s.pool.ExecContext(ctx, table); err != nil {
+			return err
+		}
+	}
+	return s.queue.Migrate(ctx)
+}
+
+// Work delivers until ctx ends.
+func (s *Service) Work(ctx context.Context) error { return s.queue.Run(ctx) }
+
+// errInput is wrapped by errors about the input of a tenant.
+var errInput = errors.New("invalid")
+
+// register stores an endpoint with a new secret.
+func (s *Service) register(ctx context.Context, e Endpoint) (Endpoint, error) {
+	e.ID, e.Secret = rand.Text(), rand.Text()
+	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || len(e.URL) > 1000 {
+		return e, fmt.Errorf("%w: url %q: must be a URL of http or https, up to 1,000 characters", errInput, e.URL)
+	}
+	if _, err := policyOf(e.Policy); err != nil || len(e.Policy) > 1000 {
+		return e, fmt.Errorf("%w: policy %q: must be a policy of up to 1,000 characters, such as delay 1m; attempts 20: %w", errInput, e.Policy, err)
+	}
+	_, err := s.pool.NamedExecContext(ctx, "insert into endpoints (id, tenant, url, secret, policy) values (:id, :tenant, :url, :secret, :policy)", e)
+	return e, err
+}
+
+// policyOf returns the policy of the deliveries to an endpoint. The zero policy stands for the kind's.
+func policyOf(text string) (backoff.Policy, error) {
+	if text == "" {
+		return backoff.Policy{}, nil
+	}
+	return backoff.Parse(text)
+}
+
+// remove deletes an endpoint and cancels its deliveries.
+func (s *Service) remove(ctx context.Context, tenant, id string) (ops.BulkReport, error) {
+	if _, err := s.pool.ExecContext(ctx, s.pool.Rebind("delete from endpoints where tenant = ? and id = ?"), tenant, id); err != nil {
+		return ops.BulkReport{}, err
+	}
+	return s.ops.CancelMany(ctx, ops.Filter{Kind: deliver.Name(), Key: key(tenant, id)})
+}
+
+// publish stores an event together with a delivery to each endpoint of the tenant, or nothing. It returns the ids of
+// the event and of the deliveries.
+func (s *Service) publish(ctx context.Context, tenant string, body json.RawMessage) (event string, deliveries []int64, err error) {
+	tx, err := s.pool.BeginTxx(ctx, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	event = rand.Text()
+	if _, err := tx.ExecContext(ctx, tx.Rebind("insert into events (id, tenant, body) values (?, ?, ?)"), event, tenant, string(body)); err != nil {
+		return "", nil, err
+	}
+	var endpoints []Endpoint
+	if err := tx.SelectContext(ctx, &endpoints, tx.Rebind("select * from endpoints where tenant = ? order by id"), tenant); err != nil {
+		return "", nil, err
+	}
+	var tasks []falldue.EnqueueParams
+	for _, e := range endpoints {
+		policy, err := policyOf(e.Policy)
+		if err != nil {
+			return "", nil, err
+		}
+		tasks = append(tasks, deliver.Params(Delivery{tenant, e.ID, event}, falldue.EnqueueOptions{Policy: policy}))
+	}
+	receipts, err := s.queue.EnqueueManyTx(ctx, tx, tasks...)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := tx.Commit(); err != nil {
+		return "", nil, err
+	}
+	for _, r := range receipts {
+		deliveries = append(deliveries, r.ID)
+	}
+	return event, deliveries, nil
+}
