@@ -111,7 +111,7 @@ func (p *process) customer(t *testing.T, tenant, policy string, answers ...int) 
 	t.Helper()
 	c := &customer{calls: make(chan string, 1000), goOn: make(chan bool), answers: answers}
 	close(c.goOn)
-	partner := &Partner{Busy: c.busy, Accept: func(body string) { c.accepted = append(c.accepted, body) }} // one at a time
+	partner := &Partner{Busy: c.busy, Accept: c.accept}
 	server := httptest.NewServer(partner)
 	t.Cleanup(server.Close)
 	body := fmt.Sprintf(`{"url": %q, "policy": %q}`, server.URL, policy)
@@ -140,6 +140,12 @@ func (c *customer) busy(w http.ResponseWriter, r *http.Request) (status int) {
 	return status
 }
 
+func (c *customer) accept(body string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.accepted = append(c.accepted, body)
+}
+
 // wantAccepted fails the test unless the customer has accepted the events of the tenant from 1 to n, in order.
 func (c *customer) wantAccepted(t *testing.T, n int) {
 	t.Helper()
@@ -147,6 +153,8 @@ func (c *customer) wantAccepted(t *testing.T, n int) {
 	for i := range n {
 		want = append(want, fmt.Sprintf("%q", fmt.Sprint(c.Tenant, " ", i+1)))
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !slices.Equal(c.accepted, want) {
 		t.Errorf("the endpoint has accepted %v, want %v", c.accepted, want)
 	}
