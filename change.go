@@ -70,7 +70,8 @@ var finalStates = []State{StateDone, StateDead, StateCancelled}
 
 // Retry makes a dead or cancelled task due immediately, with all its attempts left, and a done
 // task if the options ask for that. Pass options at most once. The recorded attempts stay, and a
-// result does not. The worker of this process looks for the task immediately, and so do workers
+// result does not. The steps (package steps) of a dead or cancelled task stay, and a done task begins
+// anew. The worker of this process looks for the task immediately, and so do workers
 // that listen ([Notifications]). Other workers find it at their next poll.
 //
 // The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another

@@ -34,10 +34,10 @@ type Codec interface {
 type Place struct {
 	// Kind is the kind of the task.
 	Kind string
-	// Column is "payload" or "result". A schedule's payload has the place of its tasks'
-	// payloads.
+	// Column is "payload" or "result", or "step:" or "cursor:" and the name of a step (package
+	// steps). A schedule's payload has the place of its tasks' payloads.
 	Column string
-	// TaskID is the id of the task that a result belongs to. It is 0 for a payload, which
+	// TaskID is the id of the task that the data belongs to. It is 0 for a payload, which
 	// is encoded before its task has an id.
 	TaskID int64
 }

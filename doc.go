@@ -56,7 +56,7 @@
 //
 // Imports go one way, which a test enforces:
 //
-//	{internal/build, internal/cause, internal/chart, internal/dsn, internal/mysqlerror, internal/options, internal/pgxdb, internal/storable, internal/words} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {backoff/policyflags, internal/store, migrations} ← {internal/lanes, internal/retry, internal/uniquekey} ← {internal/control, internal/overdue} ← internal/outcome ← internal/run ← {internal/claim, internal/upkeep} ← internal/worker ← internal/hooks ← falldue ← {flow, many, periodic} ← {ops, pgxqueue, sealed} ← signals ← {dash, queuetest} ← tasktest ← examples
+//	{internal/build, internal/cause, internal/chart, internal/dsn, internal/mysqlerror, internal/options, internal/pgxdb, internal/storable, internal/words} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {backoff/policyflags, internal/store, migrations} ← {internal/lanes, internal/retry, internal/uniquekey} ← {internal/control, internal/overdue} ← internal/outcome ← internal/run ← {internal/claim, internal/upkeep} ← internal/worker ← internal/hooks ← falldue ← {flow, many, periodic, steps} ← {ops, pgxqueue, sealed} ← signals ← {dash, queuetest} ← tasktest ← examples
 //
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL
@@ -66,6 +66,7 @@
 // Package dash is a web page that answers them, and package signals has metrics, log lines and
 // health checks for other tools.
 // Package flow makes tasks run after others, and package many runs a handler for many tasks together.
+// Package steps divides a handler into steps whose results survive.
 // Package periodic enqueues tasks at the times of cron expressions and intervals.
 // Package tasktest helps programs to test their tasks. Package sealed encrypts and
 // compresses payloads. Package pgxqueue makes a queue on a pool of pgx.

@@ -23,11 +23,17 @@ import (
 // methods that it needs as an interface, and gets them from [hooks.Of].
 type internals struct{ q *Queue }
 
-// taskInternals is what package tasktest uses of a task.
-type taskInternals struct{ setCalls func(hooks.TaskCalls) }
+// taskInternals is what packages tasktest and steps use of a task.
+type taskInternals struct{ calls *hooks.TaskCalls }
 
-// SetCalls sets what the methods of the task call.
-func (t taskInternals) SetCalls(calls hooks.TaskCalls) { t.setCalls(calls) }
+// SetCalls sets what the methods of the task call, and Calls returns it, or nil.
+func (t taskInternals) SetCalls(calls hooks.TaskCalls) { *t.calls = calls }
+func (t taskInternals) Calls() hooks.TaskCalls         { return *t.calls }
+
+// Decoded returns the JSON that the queue's codec has encoded for a place.
+func (s internals) Decoded(p Place, stored []byte) ([]byte, error) {
+	return decode(s.q.cfg.Codec, p, stored)
+}
 
 // paramsInternals is what package signals uses of a task that will be enqueued.
 type paramsInternals struct{ *EnqueueParams }
@@ -48,7 +54,7 @@ func init() {
 		case *EnqueueParams:
 			return paramsInternals{x}
 		}
-		return taskInternals{x.(interface{ setCalls(c hooks.TaskCalls) }).setCalls}
+		return taskInternals{x.(interface{ calls() *hooks.TaskCalls }).calls()}
 	}
 }
 

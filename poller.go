@@ -151,8 +151,11 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 		ID: cfg.workerID(), Queues: map[string]worker.Queue{}, Handlers: handlers,
 		PollInterval: cfg.PollInterval, Lease: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout, MaxPayload: cfg.MaxPayload,
 		Stuck: run.StuckConfig{After: cfg.StuckTimeout, Most: cfg.MaxStuck, Failure: cfg.stuckFailure},
-		Encode: func(kind string, id int64, json []byte) (string, error) {
-			return encode(codec, resultOf(kind, id), json)
+		Encode: func(kind, column string, id int64, json []byte) (string, error) {
+			return encode(codec, Place{kind, column, id}, json)
+		},
+		Decode: func(kind, column string, id int64, stored []byte) ([]byte, error) {
+			return decode(codec, Place{kind, column, id}, stored)
 		},
 		OthersRetention: cfg.retentionOfOthers(), Listen: cfg.Notifications.Listen, NoHistory: cfg.NoHistory, Log: cfg.Logger,
 	}

@@ -60,7 +60,7 @@ type Task[A any] struct {
 // errNoRun is the error of methods of a Task that has been made as a literal.
 var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask and NewTaskOf make one for a test")
 
-func (t *Task[A]) setCalls(c hooks.TaskCalls) { t.run = c }
+func (t *Task[A]) calls() *hooks.TaskCalls { return &t.run }
 
 // DoneTx marks the task done inside tx, a transaction ([Tx]) on the queue's
 // database. What the handler writes in tx and the end of the task commit

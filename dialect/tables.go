@@ -9,8 +9,8 @@ import (
 )
 
 // Tables is where falldue's tables are. Their names are Prefix and then tasks,
-// attempts, policies, progress, permits, uniques, changes, workers, schedules, flows, edges,
-// minutes, sample, audit or migrations.
+// attempts, policies, progress, steps, permits, uniques, changes, workers, schedules, flows,
+// edges, minutes, sample, audit or migrations.
 type Tables struct {
 	// Schema is the schema of the tables, on engines with [Caps].Schemas. "" is
 	// the connection's search path.

@@ -41,6 +41,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 		"{attempts}", tables.Name(d, "attempts"),
 		"{policies}", tables.Name(d, "policies"),
 		"{progress}", tables.Name(d, "progress"),
+		"{steps}", tables.Name(d, "steps"),
 		"{permits}", tables.Name(d, "permits"),
 		"{uniques}", tables.Name(d, "uniques"),
 		"{changes}", tables.Name(d, "changes"),

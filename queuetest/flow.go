@@ -50,7 +50,7 @@ var flowKind = falldue.NewKind[int]("flow.step", falldue.KindConfig{DoneRetentio
 // step returns a task of a flow.
 func step(n int) falldue.EnqueueParams { return flowKind.Params(n) }
 
-func steps(from, n int) (list []falldue.EnqueueParams) {
+func stepTasks(from, n int) (list []falldue.EnqueueParams) {
 	for i := range n {
 		list = append(list, step(from+i))
 	}
@@ -64,7 +64,7 @@ var flowCases = []conformanceCase{
 		runs := newFlowRuns()
 		runs.handle(q, flowKind, succeed)
 		runs.handle(other, flowKind, succeed)
-		ids := enqueueFlow(t, q, flow.Batch(steps(0, n)...).Then(step(n)))
+		ids := enqueueFlow(t, q, flow.Batch(stepTasks(0, n)...).Then(step(n)))
 		if info, err := q.Task(t.Context(), ids[n]); err != nil || info.State != falldue.StateBlocked {
 			t.Fatalf("before the batch the callback is %q (error %v), want blocked", info.State, err)
 		}
@@ -182,7 +182,7 @@ var flowCases = []conformanceCase{
 	}},
 	{"a blocked task can be cancelled and deleted", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
-		ids := enqueueFlow(t, q, flow.Chain(steps(0, 3)...))
+		ids := enqueueFlow(t, q, flow.Chain(stepTasks(0, 3)...))
 		if err := q.Cancel(t.Context(), ids[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ var flowCases = []conformanceCase{
 			if task.Args != 0 {
 				return nil
 			}
-			_, err := flow.AddSibling(t.Context(), q, task.ID, steps(1, 5)...)
+			_, err := flow.AddSibling(t.Context(), q, task.ID, stepTasks(1, 5)...)
 			return err
 		})
 		ids := enqueueFlow(t, q, flow.Batch(step(0)).Then(step(9)))
@@ -257,7 +257,7 @@ var flowCases = []conformanceCase{
 	}},
 	{"a retried task counts as not ended", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
-		ids := enqueueFlow(t, q, flow.Batch(steps(0, 2)...).Then(step(2)))
+		ids := enqueueFlow(t, q, flow.Batch(stepTasks(0, 2)...).Then(step(2)))
 		counts := func(want flow.Counts) {
 			t.Helper()
 			if c, err := flow.CountsOf(t.Context(), q, ids[2]); err != nil || c != want {
@@ -327,7 +327,7 @@ var flowCases = []conformanceCase{
 				return next(ctx, tx, changed(tasks))
 			}
 		})
-		ids := enqueueFlow(t, q, flow.Chain(steps(0, 2)...))
+		ids := enqueueFlow(t, q, flow.Chain(stepTasks(0, 2)...))
 		for _, id := range ids {
 			if info := readTask(t, q, id); len(info.Metadata) != 1 || info.Metadata["trace"] != "t" {
 				t.Errorf("task %d has the metadata %v", id, info.Metadata)
@@ -341,11 +341,11 @@ var flowCases = []conformanceCase{
 		}
 		for name, change := range map[string]func([]falldue.EnqueueParams) []falldue.EnqueueParams{
 			"without its first task":    func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return tasks[1:] },
-			"with another before them":  func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return append(steps(9, 1), tasks...) },
+			"with another before them":  func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { return append(stepTasks(9, 1), tasks...) },
 			"with their order reversed": func(tasks []falldue.EnqueueParams) []falldue.EnqueueParams { slices.Reverse(tasks); return tasks },
 		} {
 			changed = change
-			if _, err := flow.Chain(steps(0, 2)...).Enqueue(t.Context(), q); !errors.Is(err, falldue.ErrInvalid) {
+			if _, err := flow.Chain(stepTasks(0, 2)...).Enqueue(t.Context(), q); !errors.Is(err, falldue.ErrInvalid) {
 				t.Errorf("%s: %v, want ErrInvalid", name, err)
 			}
 		}

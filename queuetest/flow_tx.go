@@ -17,7 +17,7 @@ var flowTxCases = []conformanceCase{
 			t.Fatal(err)
 		}
 		defer func() { _ = tx.Rollback() }()
-		if _, err := flow.Chain(steps(0, 4)...).EnqueueTx(t.Context(), q, tx.Tx); err != nil {
+		if _, err := flow.Chain(stepTasks(0, 4)...).EnqueueTx(t.Context(), q, tx.Tx); err != nil {
 			t.Fatal(err)
 		}
 		if err := tx.Commit(); err != nil {
@@ -45,7 +45,7 @@ var flowTxCases = []conformanceCase{
 				if commit {
 					end = tx.Commit
 				}
-				_, err = flow.AddSiblingTx(t.Context(), q, tx.Tx, task.ID, steps(1, 3)...)
+				_, err = flow.AddSiblingTx(t.Context(), q, tx.Tx, task.ID, stepTasks(1, 3)...)
 				if err := errors.Join(err, end()); err != nil {
 					return err
 				}
@@ -84,7 +84,7 @@ var flowTxCases = []conformanceCase{
 			}
 			return tx.Commit()
 		})
-		enqueueFlow(t, q, flow.Batch(steps(0, 2)...).Then(step(2)))
+		enqueueFlow(t, q, flow.Batch(stepTasks(0, 2)...).Then(step(2)))
 		startWorker(t, q)
 		for range 3 {
 			receive(t, runs.ran, "a run")

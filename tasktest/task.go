@@ -75,6 +75,10 @@ type Record struct {
 	result json.RawMessage
 
 	progress []Progress
+	recorded stepTable
+	steps    *run.Steps // of the attempt that runs
+	attempts int64      // before that one
+	stopping bool
 }
 
 // Progress is a report of a handler, as it is stored: the fraction is from 0 to 1, to a
@@ -91,7 +95,7 @@ func (r *Record) Progress() []Progress {
 	return slices.Clone(r.progress)
 }
 
-// LoseLease makes DoneTx fail with [falldue.ErrLeaseLost] from now on, as if another
+// LoseLease makes DoneTx and steps fail with [falldue.ErrLeaseLost] from now on, as if another
 // worker had the task.
 func (r *Record) LoseLease() {
 	r.mu.Lock()

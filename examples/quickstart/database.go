@@ -50,7 +50,7 @@ func createTables(ctx context.Context, db *sqlx.DB, queue *falldue.Queue) error 
 func dropTables(db *sqlx.DB) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, name := range []string{"orders", "tasks", "attempts", "policies", "progress", "permits", "uniques", "changes", "workers", "schedules", "flows", "edges", "minutes", "sample", "audit", "migrations"} {
+	for _, name := range []string{"orders", "tasks", "attempts", "policies", "progress", "steps", "permits", "uniques", "changes", "workers", "schedules", "flows", "edges", "minutes", "sample", "audit", "migrations"} {
 		if _, err := db.ExecContext(ctx, "drop table if exists quickstart_"+name); err != nil {
 			return err
 		}

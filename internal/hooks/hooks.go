@@ -5,6 +5,7 @@ package hooks
 import (
 	"context"
 
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -29,4 +30,6 @@ type TaskCalls interface {
 	// KeepsDone reports whether the task stays in the table when it is done.
 	KeepsDone() bool
 	Progress(fraction float64, message string)
+	// Steps returns the steps of the task, for package steps.
+	Steps() *run.Steps
 }

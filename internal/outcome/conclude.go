@@ -19,6 +19,7 @@ type ClaimResult struct {
 	Policy         *control.CompiledPolicy
 	WorkerID       string
 	Claimed        time.Time // when the claim was sent
+	LostIn         string    // the step in which the run before was lost, if that is known
 	jitterFraction float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
 }
 
@@ -52,10 +53,18 @@ func (x ClaimResult) settlement() store.Settlement {
 	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{
 			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous.V,
-			Error: "the lease ended: the worker vanished",
+			Error: "the lease ended: the worker vanished" + x.inStep(),
 		})
 	}
 	return e
+}
+
+// inStep names the step in which the run before was lost.
+func (x ClaimResult) inStep() string {
+	if x.LostIn == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in step %q", x.LostIn)
 }
 
 // refund is the AttemptsDelta of a settlement whose attempt does not count.
@@ -170,7 +179,7 @@ func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	if x.Claim.Previous.Valid {
-		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished", x.Claim.From.Attempts, most, x.Claim.Previous.V))
+		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished%s", x.Claim.From.Attempts, most, x.Claim.Previous.V, x.inStep()))
 		return e
 	}
 	e.Records = append(e.Records, store.Record{

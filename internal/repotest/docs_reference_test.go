@@ -16,6 +16,7 @@ import (
 	"github.com/falldue/falldue/migrations"
 	"github.com/falldue/falldue/periodic"
 	"github.com/falldue/falldue/sealed"
+	"github.com/falldue/falldue/steps"
 )
 
 // TestErrorsPageHasEachError: the page has a row for each exported error of the public packages,
@@ -31,6 +32,7 @@ func TestErrorsPageHasEachError(t *testing.T) {
 		"dialect.ErrUnsupported": dialect.ErrUnsupported, "dialect.ErrTransactionPooling": dialect.ErrTransactionPooling,
 		"migrations.ErrNewer": migrations.ErrNewer, "migrations.ErrForeign": migrations.ErrForeign, "migrations.ErrLockLost": migrations.ErrLockLost,
 		"migrations.ErrFormat": migrations.ErrFormat, "sealed.ErrUnknownKey": sealed.ErrUnknownKey, "periodic.ErrTaken": periodic.ErrTaken,
+		"steps.ErrChanged": steps.ErrChanged, "steps.ErrNotCommitted": steps.ErrNotCommitted,
 	}
 	for _, name := range exportedErrors(t) {
 		err, ok := texts[name]
@@ -52,7 +54,7 @@ func TestErrorsPageHasEachError(t *testing.T) {
 // exportedErrors lists the variables Err… of the public packages.
 func exportedErrors(t *testing.T) (names []string) {
 	t.Helper()
-	for _, folder := range []string{".", "backoff", "dialect", "flow", "migrations", "ops", "periodic", "pgnotify", "pgxqueue", "sealed", "sqlgen", "tasktest"} {
+	for _, folder := range []string{".", "backoff", "dialect", "flow", "migrations", "ops", "periodic", "pgnotify", "pgxqueue", "sealed", "sqlgen", "steps", "tasktest"} {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

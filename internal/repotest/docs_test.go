@@ -199,6 +199,7 @@ func TestSeveralDatabasesIsThatOfTheExample(t *testing.T) {
 func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	t.Parallel()
 	requireCompiled(t, "docs/sealed.md", 4, "sealed/example_test.go")
+	requireCompiled(t, "docs/steps.md", 4, "steps/example_test.go")
 	requireCompiled(t, "docs/progress.md", 3, "example_handler_test.go")
 	requireCompiled(t, "docs/limits.md", 3, "example_limits_test.go")
 	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")

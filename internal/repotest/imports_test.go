@@ -224,6 +224,7 @@ var (
 		"periodic":            linkedByRoot,
 		"flow":                linkedByRoot,
 		"many":                linkedByRoot,
+		"steps":               linkedByRoot,
 		"dash":                linkedByRoot,
 		"signals":             linkedByRoot,
 		"pgnotify":            {"github.com/lib/pq"},

@@ -32,6 +32,7 @@ type Run struct {
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
+	steps  *Steps           // nil unless the handler uses steps
 
 	progress runProgress
 
@@ -54,14 +55,27 @@ type runProgress struct {
 type Env struct {
 	Queue     string
 	MaxResult int
-	Encode    func(kind string, id int64, json []byte) (string, error) // encodes results
-	Overrides *control.Overrides                                       // nil if there are none
+	Encode    Encode
+	Decode    Decode
+	Overrides *control.Overrides // nil if there are none
 	Observer  Observer
 	Timeouts  timeouts // nil if nothing watches them
 	Stuck     *Stuck   // nil if no handler is given up
 	Reports   *ProgressWriter
 	Table     txTable
+	StepTable StepTable
+	Stop      context.Context // ends when the worker begins to stop
 }
+
+type (
+	// Encode encodes the JSON of a column of a task of a kind, see falldue.Place.
+	Encode func(kind, column string, id int64, json []byte) (string, error)
+	// Decode decodes what Encode has encoded.
+	Decode func(kind, column string, id int64, stored []byte) ([]byte, error)
+)
+
+// resultColumn is the column of results.
+const resultColumn = "result"
 
 // timeouts watches handlers that have a timeout.
 type timeouts interface {
@@ -146,7 +160,7 @@ func (r *Run) MaxPayload() int { return r.MaxResult }
 
 // SetResult sets the result, as JSON.
 func (r *Run) SetResult(json []byte) error {
-	stored, err := r.Encode(r.Claim.From.Kind, r.Claim.ID, json)
+	stored, err := r.Encode(r.Claim.From.Kind, resultColumn, r.Claim.ID, json)
 	if err != nil {
 		return fmt.Errorf("result: %w", err)
 	}
@@ -167,6 +181,9 @@ func (r *Run) getResult() sql.Null[string] {
 // given up.
 func (r *Run) execute(ctx context.Context, claimed *ClaimedRuns) (*Run, store.Settlement, bool) {
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
+		if r.Claim.Previous.Valid {
+			r.LostIn = r.countLost(ctx)
+		}
 		return r, r.AttemptsExhausted(most), true
 	}
 	if r.Claim.Fence == math.MaxInt64 {
@@ -200,10 +217,12 @@ func (r *Run) Finish(f *outcome.Failure, took time.Duration) (store.Settlement, 
 	if r.Failure = f; f != nil { // the policy in effect now decides what comes next
 		r.Policy = r.policyOf(r.Claim.From)
 	}
+	r.LostIn = r.stepOfLost()
 	e := r.Conclude(f, took)
 	if e.State == statements.StateDone {
 		e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
 	}
+	r.settleSteps(&e, f != nil && f.Act == outcome.ActRepeat)
 	e.Progress, e.HasProgress = r.lastProgress()
 	r.wrote(e.Progress)
 	lost, maybeSettled := r.lease.state()
@@ -274,8 +293,10 @@ func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
 		return outcome.ErrLeaseLost
 	}
 	defer r.lease.settlingEnded()
+	r.LostIn = r.stepOfLost()
 	e := r.Conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
+	r.settleSteps(&e, false)
 	e.Progress, e.HasProgress = r.lastProgress() // stays with the run, since tx may be rolled back
 	mine, err := r.Table.SettleTx(ctx, tx, r.WorkerID, &e)
 	if err != nil {

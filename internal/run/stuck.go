@@ -140,6 +140,9 @@ func (r *Run) withoutHandler(claimed *ClaimedRuns) *Run {
 	left := &Run{Env: r.Env, handler: r.handler, began: r.began}
 	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Claimed: r.Claimed}
 	left.progress.last, left.progress.any = r.lastProgress()
+	r.mu.Lock()
+	left.steps = r.steps
+	r.mu.Unlock()
 	claimed.replace(r, left)
 	return left
 }

@@ -32,7 +32,7 @@ func newBuilder(s dialect.Server, tables dialect.Tables) *builder {
 // common sets the fragments that all statements know.
 func (b *builder) common(tables dialect.Tables) {
 	s, clock := b.server, b.server.Clock()
-	for _, table := range []string{"tasks", "attempts", "policies", "progress", "permits", "uniques", "changes", "workers", "schedules", "flows", "edges", "minutes", "sample", "audit"} {
+	for _, table := range []string{"tasks", "attempts", "policies", "progress", "steps", "permits", "uniques", "changes", "workers", "schedules", "flows", "edges", "minutes", "sample", "audit"} {
 		b.set(table, verbatim(tables.Name(s, table)))
 	}
 	b.set("now", verbatim(clock.Now))

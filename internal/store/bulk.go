@@ -157,7 +157,7 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 		if _, err := x.exec(ctx, s.batch("forget", n, statements.Forget), nil, ids); err != nil {
 			return err
 		}
-		if err := s.dropProgress(ctx, x, keys); err != nil {
+		if err := errors.Join(s.dropProgress(ctx, x, keys), s.dropSteps(ctx, x, keys)); err != nil {
 			return err
 		}
 		if err := s.releaseKeys(ctx, x, found); err != nil {
@@ -197,6 +197,16 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
+// doneOf returns the claims of done tasks, which begin anew: the others go on behind their last step.
+func doneOf(found []statements.AllowedTask) (done []Key) {
+	for _, t := range found {
+		if t.State == statements.StateDone {
+			done = append(done, t.Key)
+		}
+	}
+	return done
+}
+
 // revive retries tasks or runs them now, and notifies workers that listen.
 func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask, stmt statements.Stmt) error {
 	list := make([]statements.Revival, len(found))
@@ -209,6 +219,9 @@ func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []state
 		place["in_place"] = 1
 	}
 	if err := s.matchAll(ctx, x, stmt, place, rows); err != nil {
+		return err
+	}
+	if err := s.dropSteps(ctx, x, doneOf(found)); err != nil {
 		return err
 	}
 	if p.Payload != "" {

@@ -115,7 +115,7 @@ func (s *Store) FirstToKeep(ctx context.Context, queue string, at Lane, most int
 	return anchor, err
 }
 
-// Clean deletes finished tasks with their recorded attempts. It returns the number of
+// Clean deletes finished tasks with their recorded attempts and steps. It returns the number of
 // tasks, and the anchor of the last one; with an error, the number that it did not delete.
 func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, err error) {
 	find := s.fixed("clean", statements.Clean)
@@ -135,7 +135,10 @@ func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, er
 		if _, err := x.exec(ctx, s.batch("drop", len(old), statements.Drop), nil, rows); err != nil {
 			return struct{}{}, err
 		}
-		_, err = x.exec(ctx, s.batch("forget", len(old), statements.Forget), nil, rows)
+		if _, err := x.exec(ctx, s.batch("forget", len(old), statements.Forget), nil, rows); err != nil {
+			return struct{}{}, err
+		}
+		_, err = x.exec(ctx, s.batch("drop steps", len(old), statements.DropSteps), nil, rows)
 		return struct{}{}, err
 	})
 	if len(old) > 0 {

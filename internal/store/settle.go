@@ -19,6 +19,7 @@ type Settlement struct {
 	RetainDone    bool      // if the task is done, keep it
 	Progress      *Progress // reported last, and not stored yet; or nil
 	HasProgress   bool      // the run has reported progress
+	ForgetSteps   bool      // drop the steps of the task
 	Member        bool      // others run after the task
 	Waiter        bool      // it ran after others
 	MaybeSettled  bool      // the handler may have settled the task with SettleTx

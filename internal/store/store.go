@@ -81,7 +81,7 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 		db: db, server: server, tables: o.Tables, notify: o.Notify && server.Caps.Notify, notifyTx: o.NotifyTx && server.Caps.Notify, writer: make(chan struct{}, 1),
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
-	s.participants = []participant{attemptLog{s}, progressLog{s}, flowLog{s}}
+	s.participants = []participant{attemptLog{s}, progressLog{s}, stepLog{s}, flowLog{s}}
 	return s
 }
 

@@ -59,6 +59,10 @@ func (e events) progressFailed(err error) {
 	e.log.Warn("falldue: cannot delete the progress of tasks that are gone", retry.FailedIn("cleaner", err))
 }
 
+func (e events) stepsFailed(err error) {
+	e.log.Warn("falldue: cannot delete the steps of tasks that are gone", retry.FailedIn("cleaner", err))
+}
+
 func (e events) changesFailed(err error) {
 	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.FailedIn("cleaner", err))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// PageCleaner is a role that deletes unused rows of a table, a page at a time: permits of limits, or
-// unique keys. It deletes rows as fast as they are made, without counting them: the more of a page is
+// PageCleaner is a role that deletes unused rows of a table, a page at a time: permits of limits,
+// unique keys, or steps. It deletes rows as fast as they are made, without counting them: the more of a page is
 // unused, the sooner it reads the next page.
 type PageCleaner[At comparable] struct {
 	drop   dropPage[At]
@@ -45,6 +45,14 @@ func NewUniqueCleaner(dropKeys dropPage[string], log *slog.Logger) *PageCleaner[
 // NewPermitCleaner returns a role that deletes permits of limits that no task needs.
 func NewPermitCleaner(dropPermits dropPage[int64], log *slog.Logger) *PageCleaner[int64] {
 	return &PageCleaner[int64]{dropPermits, keepPermits, events{log}.permitsFailed}
+}
+
+// NewStepCleaner returns a role that deletes the steps of tasks that have gone.
+func NewStepCleaner(dropSteps func(ctx context.Context, after int64) (last int64, dropped int, err error), log *slog.Logger) *PageCleaner[int64] {
+	drop := func(ctx context.Context, after int64, _ time.Duration) (int64, int, error) {
+		return dropSteps(ctx, after)
+	}
+	return &PageCleaner[int64]{drop, 0, events{log}.stepsFailed}
 }
 
 // Work cleans until ctx ends.

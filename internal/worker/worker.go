@@ -61,8 +61,8 @@ type Config struct {
 	ShutdownTimeout time.Duration
 	MaxPayload      int
 	Stuck           run.StuckConfig
-	// Encode encodes the result of a task.
-	Encode func(kind string, id int64, json []byte) (string, error)
+	Encode          run.Encode
+	Decode          run.Decode
 	// OthersRetention is for tasks of kinds that the worker does not handle.
 	OthersRetention run.Retention
 	// Listen may be nil.
@@ -200,8 +200,8 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
 			Env: &run.Env{
-				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, Overrides: overrides,
-				Observer: o, Timeouts: overtime, Stuck: stuck, Reports: progress, Table: s,
+				Queue: name, MaxResult: cfg.MaxPayload, Encode: cfg.Encode, Decode: cfg.Decode, Overrides: overrides,
+				Observer: o, Timeouts: overtime, Stuck: stuck, Reports: progress, Table: s, StepTable: s, Stop: stop,
 			},
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
@@ -220,7 +220,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
 	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
-		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log),
+		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log), upkeep.NewStepCleaner(s.DropOrphanedSteps, log),
 		upkeep.NewOverdueWatch(overdue.In(s), queues, cfg.Handlers, changes, overrides, log),
 		sweeper, claim.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
 	}

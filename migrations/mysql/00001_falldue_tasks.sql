@@ -70,6 +70,20 @@ create table if not exists {progress} (
     updated_at datetime(6) not null
 ) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
 
+-- Steps of handlers, which do not run again once they have a result. The rows of a task are deleted with it, or within an hour.
+create table if not exists {steps} (
+    task_id     bigint       not null,
+    n           int          not null,            -- the number of the step, from 1
+    name        varchar(100) character set ascii collate ascii_bin not null,
+    fence       bigint       not null,            -- the task's fence in the run that wrote last
+    crashes     int          not null default 0,  -- runs that were lost while the step ran
+    started_at  datetime(6)  not null,            -- when the step last began
+    updated_at  datetime(6)  not null,
+    step_cursor longtext,                         -- JSON: how far an unfinished step has come
+    result      longtext,                         -- JSON, once the step is done
+    primary key (task_id, n)
+) engine = InnoDB default character set utf8mb4 collate utf8mb4_bin;
+
 -- Permits of limits. A limit of n has the permits 0 to n - 1. Each names the claim that
 -- has it, (task_id, fence), and is free again when that claim no longer lives.
 create table if not exists {permits} (
@@ -240,6 +254,7 @@ drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};
 drop table if exists {permits};
+drop table if exists {steps};
 drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};

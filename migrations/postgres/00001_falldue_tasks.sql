@@ -70,6 +70,20 @@ create table {progress} (
     updated_at timestamptz not null default statement_timestamp()
 );
 
+-- Steps of handlers, which do not run again once they have a result. The rows of a task are deleted with it, or within an hour.
+create table {steps} (
+    task_id     bigint      not null,
+    n           integer     not null,           -- the number of the step, from 1
+    name        text        collate "C" not null,
+    fence       bigint      not null,           -- the task's fence in the run that wrote last
+    crashes     integer     not null default 0, -- runs that were lost while the step ran
+    started_at  timestamptz not null,           -- when the step last began
+    updated_at  timestamptz not null,
+    step_cursor json,                           -- how far an unfinished step has come
+    result      json,                           -- once the step is done
+    primary key (task_id, n)
+) with (fillfactor = 50);
+
 -- Permits of limits. A limit of n has the permits 0 to n - 1. Each names the claim that
 -- has it, (task_id, fence), and is free again when that claim no longer lives.
 create table {permits} (
@@ -242,6 +256,7 @@ drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};
 drop table if exists {permits};
+drop table if exists {steps};
 drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};

@@ -62,6 +62,20 @@ create table if not exists {progress} (
     updated_at integer not null
 );
 
+-- Steps of handlers, which do not run again once they have a result. The rows of a task are deleted with it, or within an hour.
+create table if not exists {steps} (
+    task_id     integer not null,
+    n           integer not null,           -- the number of the step, from 1
+    name        text    not null,
+    fence       integer not null,           -- the task's fence in the run that wrote last
+    crashes     integer not null default 0, -- runs that were lost while the step ran
+    started_at  integer not null,           -- when the step last began
+    updated_at  integer not null,
+    step_cursor text,                       -- JSON: how far an unfinished step has come
+    result      text,                       -- JSON, once the step is done
+    primary key (task_id, n)
+) without rowid;
+
 -- Permits of limits. A limit of n has the permits 0 to n - 1. Each names the claim that
 -- has it, (task_id, fence), and is free again when that claim no longer lives.
 create table if not exists {permits} (
@@ -234,6 +248,7 @@ drop table if exists {workers};
 drop table if exists {changes};
 drop table if exists {uniques};
 drop table if exists {permits};
+drop table if exists {steps};
 drop table if exists {progress};
 drop table if exists {policies};
 drop table if exists {attempts};

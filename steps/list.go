@@ -1,0 +1,84 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/store"
+)
+
+// Step is a recorded step of a task.
+type Step struct {
+	// Number is the place of the step, from 1.
+	Number int
+	Name   string
+	// Done reports whether the step has succeeded. Otherwise it runs, or it has failed or was lost.
+	Done bool
+	// Result is the result of a step that is done. Cursor is what another one has saved, or nil.
+	Result, Cursor json.RawMessage
+	// Crashes is how many runs were lost while the step ran, because their workers died for example. A
+	// lost run is counted when the task runs again.
+	Crashes int
+	// Fence is the fence of the run that wrote last.
+	Fence int64
+	// StartedAt is when the step last began, and UpdatedAt when the step last began, saved its cursor or
+	// succeeded, both by the database's clock.
+	StartedAt, UpdatedAt time.Time
+	// DecodeError is why the queue's codec cannot decode the result or the cursor, which are nil then, or nil.
+	DecodeError error
+}
+
+// queue is what this package uses of a *falldue.Queue, in addition to its store.
+type queue interface {
+	Decoded(p falldue.Place, stored []byte) ([]byte, error)
+}
+
+// Of returns the recorded steps of a task, in their order. It returns none for a task whose handler has used no
+// steps. The error wraps [falldue.ErrNotFound] if there is no such task.
+func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
+	s := hooks.StoreOf(q)
+	t, err := s.Task(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Steps(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("falldue: read the steps of task %d: %w", id, err)
+	}
+	list := make([]Step, len(rows))
+	for i, r := range rows {
+		list[i] = Step{
+			Number: r.N, Name: r.Name, Done: r.Result.Valid, Crashes: r.Crashes, Fence: r.Fence,
+			StartedAt: store.Time(r.Started), UpdatedAt: store.Time(r.Updated),
+		}
+		var errs [2]error
+		if r.Result.Valid {
+			list[i].Result, errs[0] = hooks.Of[queue](q).Decoded(falldue.Place{Kind: t.Kind, Column: "step:" + r.Name, TaskID: id}, []byte(r.Result.V))
+		}
+		if r.Cursor.Valid {
+			list[i].Cursor, errs[1] = hooks.Of[queue](q).Decoded(falldue.Place{Kind: t.Kind, Column: "cursor:" + r.Name, TaskID: id}, []byte(r.Cursor.V))
+		}
+		if list[i].DecodeError = errors.Join(errs[:]...); list[i].DecodeError != nil {
+			list[i].Result, list[i].Cursor = nil, nil
+		}
+	}
+	return list, nil
+}
+
+// Forget deletes the steps of a task, so that its next attempt runs all of them again. The error wraps
+// [falldue.ErrRunning] for a task that runs, and [falldue.ErrNotFound] if there is no such task.
+func Forget(ctx context.Context, q *falldue.Queue, id int64) error {
+	s := hooks.StoreOf(q)
+	done, err := s.ForgetSteps(ctx, id)
+	if err == nil && !done {
+		if _, err = s.Task(ctx, id); err == nil {
+			err = fmt.Errorf("%w: task %d, whose steps cannot be forgotten now", falldue.ErrRunning, id)
+		}
+	}
+	return err
+}
