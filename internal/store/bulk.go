@@ -197,7 +197,7 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
-// doneOf returns the claims of done tasks, which begin anew: the others go on behind their last step.
+// doneOf returns the claims of done tasks, which begin anew: other tasks continue after their last step.
 func doneOf(found []statements.AllowedTask) (done []Key) {
 	for _, t := range found {
 		if t.State == statements.StateDone {
