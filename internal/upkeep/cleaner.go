@@ -88,7 +88,8 @@ var finishedStates = []string{statements.StateDone, statements.StateDead, statem
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.orphans.begin()
 	for _, state := range finishedStates {
-		if c.retentions.Shortest(state) == run.Forever && !(state == statements.StateDone && c.retentions.limited()) {
+		limited := state == statements.StateDone && c.retentions.limited()
+		if c.retentions.Shortest(state) == run.Forever && !limited {
 			continue
 		}
 		took, err := c.cleanState(ctx, state)
