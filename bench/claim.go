@@ -171,7 +171,7 @@ func claimByLane(ctx context.Context, tx *sqlx.Tx, server dialect.Server) error 
 		if i < 100 { // the claim also looks into lanes in which nothing is due
 			lane.Kind, lane.Attempts = fmt.Sprintf("waiting.%d", i%waitingKinds), 1+i%waitingLevels
 		}
-		return &statements.WantedLane{Lane: lane, Running: "open", Most: 1 + waitingLevels}
+		return &statements.WantedLane{Lane: lane, Running: "open", Most: 1 + waitingLevels, Room: claimSize}
 	})
 	return expectRows(ctx, tx, claimSize, stmt.SQL, stmt.Bind(statements.Values{"queue": "default", "worker": "bench", "lease": 60_000_000, "limit": claimSize}, rows))
 }

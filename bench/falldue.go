@@ -24,6 +24,7 @@ type falldueSubject struct {
 	pgxPools         []*pgxpool.Pool // below those; nil unless it is on pgx
 	kind             falldue.Kind[payload]
 	queue            string // of its kinds, "" for the default queue
+	kinds            int    // how many others the worker handles as it does kind
 }
 
 // tomorrow is the policy of all kinds: a failed task does not run again during the
@@ -65,6 +66,7 @@ func openFalldue(v variant) open {
 			f.queue = "queue.0"
 			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
 		}
+		f.kinds = s.kinds
 		f.limit(s)
 		if v == tuned && s.notify && f.engine == postgres {
 			cfg.Notifications.Listen = pgnotify.DSN(db.dsn)
@@ -194,6 +196,10 @@ func insertSeries(ctx context.Context, pool *sqlx.DB, engine string, n int, inse
 
 func (f *falldueSubject) work(ctx context.Context, handle func() error) (func() error, error) {
 	falldue.Handle(f.worker, f.kind, func(context.Context, falldue.Task[payload]) error { return handle() })
+	for i := range f.kinds {
+		kind := falldue.NewKind[payload](fmt.Sprint("kind.", i), falldue.KindConfig{Policy: tomorrow})
+		falldue.Handle(f.worker, kind, func(context.Context, falldue.Task[payload]) error { return handle() })
+	}
 	for i := range waitingKinds {
 		kind := falldue.NewKind[payload](fmt.Sprintf("waiting.%d", i), falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
 		falldue.Handle(f.worker, kind, func(context.Context, falldue.Task[payload]) error {

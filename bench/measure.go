@@ -64,6 +64,14 @@ var measures = []measure{
 		about: "as drain_deleted, but each task has one of 20,000 priorities, and so one of as many lanes",
 	},
 	{
+		name: "drain_20_kinds", unit: "tasks/s", settings: settings{done: deleted, kinds: 20}, run: drainKinds(20),
+		about: "as drain_deleted, but the tasks are of 20 kinds in turns",
+	},
+	{
+		name: "drain_100_kinds", unit: "tasks/s", settings: settings{done: deleted, kinds: 100}, run: drainKinds(100),
+		about: "the same with 100 kinds",
+	},
+	{
 		name: "drain_keys", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(0),
 		about: "as drain_deleted, but the tasks have 1,000 keys, and two tasks of a key may run concurrently",
 	},

@@ -39,6 +39,7 @@ type settings struct {
 	notify  bool      // the worker is notified of each task; queues do this in their own way
 	listen  string    // the DSN by which a worker listens that is notified; "" for the system's own way
 	limited bool      // two tasks of a key may run at once
+	kinds   int       // that the worker handles in addition
 	ordered bool      // the tasks of a key run in order
 	queues  int       // the worker works on so many queues; 0 is the default queue alone
 	counts  bool      // the measure counts statements

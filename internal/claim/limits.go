@@ -15,19 +15,18 @@ import (
 // them to the dispatcher.
 func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) error {
 	p.lanes.BeginLimited()
-	since := p.lanes.BeginClaim(due)
 	var params store.ClaimParams
 	var policies []*control.CompiledPolicy
 	var left []store.Lane // lanes that the gates leave out
-	for i, at := range due {
-		if policy := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); policy != nil {
-			params.Sources, policies = append(params.Sources, p.source(at, policy, since[i])), append(policies, policy)
+	for _, from := range p.lanes.BeginClaim(due) {
+		if policy := p.Gates.policyOf(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
+			params.Sources, policies = append(params.Sources, p.source(from, policy)), append(policies, policy)
 		} else {
-			left = append(left, at)
+			left = append(left, from.Lane)
 		}
 	}
 	if len(left) > 0 {
-		p.learn(left, nil, nil, room, time.Now())
+		p.learn(left, nil, nil, nil, room, time.Now())
 	}
 	if len(params.Sources) == 0 {
 		return nil
@@ -50,9 +49,10 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 
 // learnLimited records what a claim under limits, which began at start, left in the lanes.
 func (p *Poller) learnLimited(sources []store.Source, policies []*control.CompiledPolicy, result store.Limited, start time.Time) {
-	last := map[store.Lane]*store.Claim{} // of each lane
+	last, taken := map[store.Lane]*store.Claim{}, map[store.Lane]int{} // of each lane
 	for _, c := range result.Claims {
 		last[c.From] = c
+		taken[c.From]++
 		if held := p.lanes.HeldUntil(c.From); !held.IsZero() {
 			c.HeldUntil = c.Now - start.Sub(held).Microseconds()
 		}
@@ -63,7 +63,7 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 		at := sources[i].Lane
 		c := last[at]
 		if c != nil {
-			p.lanes.Admitted(at)
+			p.lanes.Took(at, taken[at])
 		}
 		if rest.Why == store.Emptied {
 			emptied = append(emptied, at)

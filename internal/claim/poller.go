@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -334,17 +335,17 @@ func (p *Poller) hintDefaultLanes() {
 // claim claims up to room tasks from lanes that seem due, passes them to the
 // dispatcher, and returns how many there were.
 func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
-	since := p.lanes.BeginClaim(due)
 	sources, policies := make([]store.Source, 0, len(due)), make([]*control.CompiledPolicy, 0, len(due))
-	for i, at := range due {
-		if policy := p.Gates.policyOf(at, func() { p.Hint(at, 0) }); policy != nil {
-			sources, policies = append(sources, p.source(at, policy, since[i])), append(policies, policy)
+	for _, from := range p.lanes.BeginClaim(due) {
+		if policy := p.Gates.policyOf(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
+			sources, policies = append(sources, p.source(from, policy)), append(policies, policy)
 		}
 	}
 	if len(sources) == 0 {
-		p.learn(due, nil, nil, room, time.Now())
+		p.learn(due, nil, nil, nil, room, time.Now())
 		return 0, nil
 	}
+	store.Share(sources, room)
 	params := p.params(room, sources)
 	if inSlot {
 		params.Slot = p.Slot
@@ -357,13 +358,16 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 		}
 		return 0, err
 	}
-	p.learn(due, policies, claims, room, start)
+	p.learn(due, sources, policies, claims, room, start)
 	p.Dispatcher.Take(claims, policies, start)
 	return len(claims), nil
 }
 
-func (p *Poller) source(at store.Lane, r *control.CompiledPolicy, since int64) store.Source {
-	return store.Source{Lane: at, Delay: r.Delay, Since: p.expiry.since(at, r, since), Running: p.Handlers[at.Kind].Running(at.Attempts + 1), MaxAttempts: r.Policy.MaxAttempts(), Limits: p.Limiter.of(at)}
+// source adds to a lane to claim from what its policy and its limits say.
+func (p *Poller) source(from store.Source, r *control.CompiledPolicy) store.Source {
+	from.Delay, from.MaxAttempts, from.Since = r.Delay, r.Policy.MaxAttempts(), p.expiry.since(from.Lane, r, from.Since)
+	from.Running, from.Limits = p.Handlers[from.Kind].Running(from.Attempts+1), p.Limiter.of(from.Lane)
+	return from
 }
 
 func (p *Poller) params(room int, sources []store.Source) store.ClaimParams {
@@ -392,24 +396,35 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	return claims, ctx.Err() != nil, err
 }
 
-// learn records what a claim, which began at start, found in the lanes. A lane whose tasks were not all
-// taken is still due, from the last taken task on. The next task of an emptied lane is unknown until
-// the next sweep, which comes soon unless the lane's first task cannot be claimed.
-func (p *Poller) learn(due []store.Lane, policies []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
-	if len(claims) < room {
-		took := map[store.Lane]int64{}
-		for _, c := range claims { // the claims of a lane are in the order of their anchors
+// learn records what a claim, which began at start, found in the lanes. A lane whose tasks may not all have been
+// taken, since the claim has all that it asked for, or its share of the lane, is still due, from the last taken task
+// on. The next task of an emptied lane is unknown until the next sweep, which comes soon unless the lane's first task
+// cannot be claimed.
+func (p *Poller) learn(due []store.Lane, sources []store.Source, policies []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
+	full, took, left := len(claims) >= room, map[store.Lane]int64{}, map[store.Lane]bool{}
+	count := 0
+	for i, c := range claims {
+		count++
+		if i+1 < len(claims) && claims[i+1].Place == c.Place {
+			continue
+		}
+		// c is the last claim of its lane: those of a lane are in the order of their anchors.
+		from := sources[c.Place-1]
+		p.lanes.Took(c.From, count)
+		if full || from.Room > 0 && count >= from.Room {
+			p.lanes.Advance(c.From, start.Add(policies[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
+			left[c.From] = true
+		} else {
 			took[c.From] = c.Anchor
 		}
-		if p.lanes.Emptied(due, took, start) || len(claims) > 0 {
+		count = 0
+	}
+	if !full {
+		emptied := slices.DeleteFunc(slices.Clone(due), func(at store.Lane) bool { return left[at] })
+		if p.lanes.Emptied(emptied, took, start) || len(claims) > 0 {
 			p.search.makeDueSoon()
 		}
 		return
-	}
-	for i, c := range claims {
-		if i+1 == len(claims) || claims[i+1].Place != c.Place { // c is the last claim of its lane
-			p.lanes.Advance(c.From, start.Add(policies[c.Place-1].DelayIn(c.From)-store.Duration(c.Now-c.Anchor)), c.Anchor)
-		}
 	}
 	if len(claims) >= slotThreshold && p.ParallelClaims {
 		retry.Signal(p.assistWanted)

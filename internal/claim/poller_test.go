@@ -28,7 +28,7 @@ func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
 		p.lanes.Found([]lanes.FirstTask{{Lane: at, Due: now.Add(-time.Second), Unclaimable: unclaimable}})
 		p.search.at = now.Add(time.Hour)
-		p.learn([]store.Lane{at}, nil, nil, 1, now)
+		p.learn([]store.Lane{at}, nil, nil, nil, 1, now)
 		if soon := p.nextSearch().Before(now.Add(time.Minute)); soon == unclaimable {
 			t.Errorf("unclaimable %v: the next sweep is soon: %v", unclaimable, soon)
 		}

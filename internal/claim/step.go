@@ -12,7 +12,7 @@ import (
 // ClaimOne claims the first task of a lane under its limits, or returns how long they hold the task back.
 // Package tasktest runs tasks one at a time.
 func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
-	source := p.source(first.Lane, r, max(first.Anchor, earliestMoment))
+	source := p.source(store.Source{Lane: first.Lane, Since: max(first.Anchor, earliestMoment)}, r)
 	params := p.params(1, []store.Source{source})
 	claims, _, err = p.send(ctx, retry.StatementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
 		if len(source.Limits) == 0 {

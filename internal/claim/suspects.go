@@ -269,12 +269,12 @@ func (s *suspects) refuse(w *walk, at store.Lane) {
 // claimSuspect claims up to room tasks from a suspect lane, and passes them to the dispatcher.
 func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
 	p.lanes.BeginLimited()
-	since, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Gates.policyOf(at, func() { p.Hint(at, 0) })
+	from, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Gates.policyOf(at, func() { p.Hint(at, 0) })
 	if r == nil {
-		p.learn([]store.Lane{at}, nil, nil, room, start)
+		p.learn([]store.Lane{at}, nil, nil, nil, room, start)
 		return nil
 	}
-	from := p.source(at, r, since)
+	from = p.source(from, r)
 	claim := func(ctx context.Context, list []store.Candidate) (_ []*store.Claim, rest store.Rest, late bool, err error) {
 		sent := time.Now()
 		claims, late, err := p.send(ctx, retry.SuspectTimeout, len(list), func(ctx context.Context) ([]*store.Claim, error) {
@@ -293,12 +293,12 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 	switch {
 	case complete && rest.Limited():
 		if len(claims) > 0 {
-			p.lanes.Admitted(at)
+			p.lanes.Took(at, len(claims))
 		}
 		p.park(at, rest, start)
 		return nil
 	case complete:
-		p.learn([]store.Lane{at}, []*control.CompiledPolicy{r}, claims, room, start)
+		p.learn([]store.Lane{at}, []store.Source{from}, []*control.CompiledPolicy{r}, claims, room, start)
 		return nil
 	}
 	p.lanes.Advance(at, suspect.next, math.MinInt64)

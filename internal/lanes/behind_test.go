@@ -107,7 +107,7 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 			t.Errorf("in the turn after that %d lanes are due", len(due))
 		}
 		l.BeginLimited()
-		l.Admitted(lane("held", 0))
+		l.Took(lane("held", 0), 1)
 		if due := l.Due(time.Now(), most); len(due) != most {
 			t.Errorf("after a claim that took tasks %d lanes are due", len(due))
 		}

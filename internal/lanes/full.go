@@ -21,9 +21,7 @@ func (l *Tracker) Full(now time.Time) bool {
 	defer l.mu.Unlock()
 	due := 0
 	for _, w := range l.waiting {
-		for _, h := range w {
-			due += dueIn(h, 0, now)
-		}
+		due += w.dueCount(now)
 	}
 	return due >= fullWaiting
 }
@@ -39,11 +37,9 @@ func dueIn(h laneHeap, at int, now time.Time) int {
 // expendable yields the lanes that are counted as known.
 func (l *Tracker) expendable(yield func(*laneState) bool) {
 	for _, w := range l.waiting {
-		for _, h := range w {
-			for _, f := range h {
-				if f.awaited == 0 && !yield(f) {
-					return
-				}
+		for f := range w.lanes {
+			if f.awaited == 0 && !yield(f) {
+				return
 			}
 		}
 	}

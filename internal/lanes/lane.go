@@ -2,9 +2,7 @@ package lanes
 
 import (
 	"cmp"
-	"container/heap"
 	"container/list"
-	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -44,9 +42,13 @@ type laneState struct {
 
 	limited   bool          // its tasks have limits
 	retried   bool          // the last claim was in vain, and nothing is known to have changed since
-	class     class         // of the lane, while the lane is in the heap of its priority
-	served    time.Time     // when a claim last took some of the tasks and left others
-	heapIndex int           // in the heap of its priority and class, or of its limit
+	class     class         // of the lane, while it waits among the lanes of its priority
+	in        *classes      // in which the lane waits or waited last, and to which pass belongs
+	pass      int64         // of its group when that was last served
+	group     *group        // the group in which the lane is, or nil
+	more      bool          // a claim has taken some of the tasks and left others
+	served    time.Time     // when a claim last took tasks
+	heapIndex int           // in the heap of its group, of its class, or of its limit
 	parked    *parkedLanes  // all lanes that the same limit holds back, or nil
 	wait      time.Duration // the last guess of how long a limit holds the lane back
 	guessed   bool          // the lane is parked until a guessed time
@@ -56,7 +58,7 @@ type laneState struct {
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
-// waitingSince returns since when the lane has waited among the lanes of its kind: since a claim last
+// waitingSince returns since when the lane has waited among the lanes of its group: since a claim last
 // took tasks of it, or since its first task fell due if that was later.
 func (f *laneState) waitingSince() time.Time {
 	if f.served.After(f.Due) {
@@ -89,87 +91,11 @@ type FirstTask struct {
 // precedes reports whether the task falls due before the known tasks of its lane.
 func (t FirstTask) precedes(f *laneState) bool { return f.Due.IsZero() || t.Due.Before(f.Due) }
 
-// comesBefore reports whether claims take from the lane before they take from another lane: lower
-// priority numbers come first, then earlier due times.
+// comesBefore reports whether claims take from the lane before they take from another lane of its group: lower
+// priority numbers come first, then lanes that have waited for longer. Of lanes that are not due, those come first
+// that fall due first.
 func (f *laneState) comesBefore(g *laneState) bool {
-	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.Due.Compare(g.Due), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
+	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.waitingSince().Compare(g.waitingSince()), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
 }
 
 func (f *laneState) at() *int { return &f.heapIndex }
-
-// laneHeap holds lanes in which a task is known.
-type laneHeap = indexedHeap[*laneState]
-
-// class sorts the lanes of a priority, so that each class has its share of the claims.
-type class int
-
-const (
-	free    class = iota // no limit applies
-	limited              // the limits may admit tasks
-	retried              // a limit held it back when it was last tried, and may still do so
-	numClasses
-)
-
-func (f *laneState) classNow() class {
-	switch {
-	case !f.limited:
-		return free
-	case f.retried:
-		return retried
-	}
-	return limited
-}
-
-// classes has the lanes of a priority, by their classes.
-type classes [numClasses]laneHeap
-
-func (c *classes) empty() bool {
-	return !slices.ContainsFunc(c[:], func(h laneHeap) bool { return len(h) > 0 })
-}
-
-// firstDue returns the lane that has been due for longest, and false if none is due.
-func (c *classes) firstDue(now time.Time) (first *laneState, ok bool) {
-	for _, h := range c {
-		if len(h) > 0 && !h[0].Due.After(now) && (first == nil || h[0].comesBefore(first)) {
-			first = h[0]
-		}
-	}
-	return first, first != nil
-}
-
-// anyDue reports whether a lane with limits, or one without, is due.
-func (c *classes) anyDue(now time.Time, withLimits bool) bool {
-	return slices.ContainsFunc(c[:], func(h laneHeap) bool {
-		return len(h) > 0 && h[0].limited == withLimits && !h[0].Due.After(now)
-	})
-}
-
-// due returns up to most lanes that are due, with limits or without. If there are too few places,
-// lanes that are tried again get half of them at most.
-func (c *classes) due(now time.Time, most int, withLimits bool) []*laneState {
-	if !withLimits {
-		return firstOf(&c[free], now, most)
-	}
-	fresh, again := firstOf(&c[limited], now, most), firstOf(&c[retried], now, most)
-	again = again[:min(len(again), max(most-len(fresh), most/2))]
-	list := slices.Concat(fresh[:min(len(fresh), most-len(again))], again)
-	slices.SortFunc(list, func(f, g *laneState) int {
-		if f.comesBefore(g) {
-			return -1
-		}
-		return 1
-	})
-	return list
-}
-
-// firstOf returns the first lanes of a heap that are due, up to most.
-func firstOf(h *laneHeap, now time.Time, most int) (list []*laneState) {
-	for len(list) < most && len(*h) > 0 && !(*h)[0].Due.After(now) {
-		f, _ := heap.Pop(h).(*laneState)
-		list = append(list, f)
-	}
-	for _, f := range list {
-		heap.Push(h, f)
-	}
-	return list
-}

@@ -273,13 +273,18 @@ func (l *Tracker) BeginLimited() {
 	l.inVain = true
 }
 
-// Admitted records that a lane's limits admitted tasks.
-func (l *Tracker) Admitted(at store.Lane) {
+// Took records that a claim took tasks of a lane.
+func (l *Tracker) Took(at store.Lane, tasks int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inVain = false
-	if f := l.Lanes[at]; f != nil {
-		f.wait, f.retried, f.served = 0, false, time.Now()
+	f := l.Lanes[at]
+	if f == nil {
+		return
+	}
+	f.wait, f.retried, f.served = 0, false, time.Now()
+	if f.heapIndex != notInHeap && f.parked == nil {
+		f.in.took(f, tasks)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 					t.Errorf("the lane is held back for %v, want %v to %v", got, most/2, most)
 				}
 			}
-			known.Admitted(at) // and so the next claim in vain is the first one
+			known.Took(at, 1) // and so the next claim in vain is the first one
 		}
 		if got := hold(3 * time.Second); got != 3*time.Second {
 			t.Errorf("under a rate that admits a task in 3s the lane is held back for %v", got)

@@ -97,7 +97,7 @@ func (l *Tracker) set(f *laneState, due time.Time, since int64) {
 	case f.parked != nil:
 		heap.Fix(&f.parked.lanes, f.heapIndex)
 	default:
-		heap.Fix(&l.waiting[f.Priority][f.class], f.heapIndex)
+		f.in.fix(f)
 	}
 }
 
@@ -110,8 +110,7 @@ func (l *Tracker) push(f *laneState) {
 		i, _ := slices.BinarySearch(l.priorities, f.Priority)
 		l.priorities = slices.Insert(l.priorities, i, f.Priority)
 	}
-	f.class = f.classNow()
-	heap.Push(&w[f.class], f)
+	w.push(f)
 	l.count(f, 1)
 }
 
@@ -132,8 +131,7 @@ func (l *Tracker) remove(f *laneState) {
 		return
 	}
 	l.count(f, -1)
-	w := l.waiting[f.Priority]
-	if heap.Remove(&w[f.class], f.heapIndex); w.empty() {
+	if f.in.remove(f); f.in.empty() {
 		delete(l.waiting, f.Priority)
 		i, _ := slices.BinarySearch(l.priorities, f.Priority)
 		l.priorities = slices.Delete(l.priorities, i, i+1)
@@ -142,7 +140,7 @@ func (l *Tracker) remove(f *laneState) {
 
 // setEmpty records that no task of a lane is known.
 func (l *Tracker) setEmpty(f *laneState) {
-	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable, f.retried = time.Time{}, f.bound(), 0, time.Time{}, false, false
+	f.Due, f.scanFrom, f.firstAnchor, f.hinted, f.unclaimable, f.retried, f.more = time.Time{}, f.bound(), 0, time.Time{}, false, false, false
 	if f.heapIndex != notInHeap {
 		l.remove(f)
 	}
@@ -179,19 +177,20 @@ func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	}
 }
 
-// BeginClaim is called before a claim from lanes begins, and returns the anchor from which to search
-// each lane. The claim's answer may lack tasks that come into the lanes from then on.
-func (l *Tracker) BeginClaim(list []store.Lane) (since []int64) {
+// BeginClaim is called before a claim from lanes begins, and returns the lanes with what is known of them.
+// The claim's answer may lack tasks that come into the lanes from then on.
+func (l *Tracker) BeginClaim(list []store.Lane) []store.Source {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	since = make([]int64, len(list))
+	sources := make([]store.Source, len(list))
 	for i, at := range list {
+		sources[i].Lane = at
 		if f := l.Lanes[at]; f != nil {
-			since[i] = f.scanFrom
+			sources[i].Since, sources[i].More = f.scanFrom, f.more
 			f.hinted = time.Time{}
 		}
 	}
-	return since
+	return sources
 }
 
 // BeginSweep is called before a sweep begins. The sweep's answer may lack tasks that come into a
@@ -212,7 +211,7 @@ func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.stateOf(at)
-	f.claimedUpTo, f.hinted, f.claimed, f.served = max(f.claimedUpTo, since), time.Time{}, l.sweeps, time.Now()
+	f.claimedUpTo, f.hinted, f.claimed, f.more = max(f.claimedUpTo, since), time.Time{}, l.sweeps, true
 	l.set(f, due, max(f.scanFrom, since))
 	l.noteDelay(f)
 }
@@ -245,9 +244,7 @@ func (l *Tracker) Retime() {
 		}
 	}
 	for _, w := range l.waiting {
-		for class := range w {
-			heap.Init(&w[class])
-		}
+		w.retime()
 	}
 	for _, h := range l.parked {
 		heap.Init(&h.lanes)
@@ -385,8 +382,7 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 }
 
 // Due lists up to most lanes that are due, in the order in which to claim from
-// them: by priority, then by how long the first task has been due. Lanes with keys of one
-// kind take turns. Either all lanes of the list have limits or none has, since claims under limits
+// them: by priority, and then in turns. The lanes of a turn are in the order in which they have waited. Either all lanes of the list have limits or none has, since claims under limits
 // are separate statements. Lanes of a later priority then wait for all due lanes before them. After
 // a claim under limits that took no task, the lanes without limits come next.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
@@ -396,7 +392,9 @@ func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	if l.inVain {
 		l.inVain = false
 		for _, priority := range l.priorities {
-			due = l.collect(due, l.waiting[priority].due(now, most-len(due), false))
+			w := l.waiting[priority]
+			w.admit(now)
+			due = collect(due, w.due(most-len(due), false))
 		}
 		if len(due) > 0 {
 			return due
@@ -405,54 +403,28 @@ func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	limited, chosen := false, false
 	for _, priority := range l.priorities {
 		w := l.waiting[priority]
-		first, waits := w.firstDue(now)
-		if !waits {
+		w.admit(now)
+		next := w.next()
+		if next == nil {
 			continue
 		}
 		if !chosen {
-			limited, chosen = first.limited, true
+			limited, chosen = next.lanes[0].limited, true
 		}
-		due = l.collect(due, w.due(now, most-len(due), limited))
-		if len(due) == most || w.anyDue(now, !limited) {
+		due = collect(due, w.due(most-len(due), limited))
+		if len(due) == most || w.anyDue(!limited) {
 			break
 		}
 	}
 	return due
 }
 
-// collect appends lanes of one priority to a list, in turns.
-func (l *Tracker) collect(due []store.Lane, lanes []*laneState) []store.Lane {
-	first := len(due)
+// collect appends lanes to a list.
+func collect(due []store.Lane, lanes []*laneState) []store.Lane {
 	for _, f := range lanes {
 		due = append(due, f.Lane)
 	}
-	l.takeTurns(due[first:])
 	return due
-}
-
-// takeTurns sorts the lanes with keys of each kind by how long they have waited, the longest first.
-// The lanes of a kind keep their places in the list together.
-func (l *Tracker) takeTurns(list []store.Lane) {
-	var places map[string][]int // by kind
-	for i, at := range list {
-		if at.Key == "" {
-			continue
-		}
-		if places == nil {
-			places = map[string][]int{}
-		}
-		places[at.Kind] = append(places[at.Kind], i)
-	}
-	for _, at := range places {
-		lanes := make([]store.Lane, len(at))
-		for n, i := range at {
-			lanes[n] = list[i]
-		}
-		slices.SortStableFunc(lanes, func(a, b store.Lane) int { return l.Lanes[a].waitingSince().Compare(l.Lanes[b].waitingSince()) })
-		for n, i := range at {
-			list[i] = lanes[n]
-		}
-	}
 }
 
 // Next returns when the first lane falls due, and false if no task is known.
@@ -460,10 +432,8 @@ func (l *Tracker) Next() (first time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range l.waiting {
-		for _, h := range w {
-			if len(h) > 0 && (!ok || h[0].Due.Before(first)) {
-				first, ok = h[0].Due, true
-			}
+		if at, waits := w.first(); waits && (!ok || at.Before(first)) {
+			first, ok = at, true
 		}
 	}
 	if len(l.retries) > 0 && (!ok || l.retries[0].retry.Before(first)) {

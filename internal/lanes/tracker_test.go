@@ -1,8 +1,9 @@
 package lanes
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -85,41 +86,15 @@ func TestDueListsTheFirst(t *testing.T) {
 	}
 }
 
-// TestKeysTakeTurns: lanes with keys of one kind come in the order of their turns, in the
-// places of the kind. Other lanes stay where they are.
-func TestKeysTakeTurns(t *testing.T) {
-	t.Parallel()
-	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
-	lane := func(kind, key string, age time.Duration) store.Lane {
-		at := store.Lane{State: "open", Kind: kind, Key: key}
-		known.Hint(at, now.Add(-age))
-		return at
-	}
-	busy, plain := lane("k", "busy", 9*time.Hour), lane("k", "", 8*time.Hour)
-	other, second, third := lane("other", "busy", 7*time.Hour), lane("k", "second", 6*time.Hour), lane("k", "third", 5*time.Hour)
-	for i, want := range [][]store.Lane{
-		{busy, plain, other, second, third},
-		{second, plain, other, third, busy},
-		{third, plain, other, busy, second},
-		{busy, plain, other, second, third},
-	} {
-		due := known.Due(now, 10)
-		if !slices.Equal(due, want) {
-			t.Fatalf("after %d claims %v are due, want %v", i, due, want)
-		}
-		if i%2 == 0 {
-			known.Advance(due[0], known.Lanes[due[0]].Due, 0) // it has more tasks
-		} else {
-			known.Admitted(due[0])
-		}
-	}
-}
-
 // BenchmarkDue measures due for a poller that knows many due lanes.
 func BenchmarkDue(b *testing.B) {
 	for name, at := range map[string]func(i int) store.Lane{
 		"attempts":   func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Attempts: i} },
 		"priorities": func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Priority: i} },
+		"keys":       func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)} },
+		"endpoints": func(i int) store.Lane {
+			return store.Lane{State: "open", Kind: "k", Key: fmt.Sprintf("tenant=%d/endpoint=%d", i%20, i)}
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
@@ -143,8 +118,8 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 	since := func(what string, want int64) {
 		t.Helper()
 		known.Hint(at, time.Now())
-		if got := known.BeginClaim([]store.Lane{at}); got[0] != want {
-			t.Errorf("%s, a claim looks from %d, want %d", what, got[0], want)
+		if got := known.BeginClaim([]store.Lane{at}); got[0].Since != want {
+			t.Errorf("%s, a claim looks from %d, want %d", what, got[0].Since, want)
 		}
 	}
 	since("before the first claim", 0)
@@ -190,13 +165,13 @@ func TestClaimsDuringASweepAreKept(t *testing.T) {
 	known.BeginSweep()
 	known.Advance(at, start, 1e15)
 	swept(known, nil, 0, time.Now())
-	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0] != 1e15 {
+	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0].Since != 1e15 {
 		t.Error("the tasks that a claim left in the lane are forgotten")
 	}
 	known.BeginSweep()
 	known.Emptied([]store.Lane{at}, nil, time.Now())
 	swept(known, []FirstTask{{Lane: at, Due: start, Anchor: 7}}, 0, start)
-	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0] != 7 {
+	if due := known.Due(time.Now(), 1); len(due) != 1 || known.BeginClaim(due)[0].Since != 7 {
 		t.Error("a task that the sweep found before the last one claimed is forgotten")
 	}
 }

@@ -88,7 +88,7 @@ func claim(t *testing.T, db queryer, s dialect.Server, worker string, limit int,
 	values := statements.Values{"queue": "default", "worker": worker, "lease": int64(60e6), "limit": int64(limit), "since": int64(0), "running": statements.StateOpen, "most": int64(1 << 30)}
 	if statements.ClaimsAtOnce(s) {
 		wanted := statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane {
-			return &statements.WantedLane{Lane: lanes[i], Running: statements.StateOpen, Most: 1 << 30}
+			return &statements.WantedLane{Lane: lanes[i], Running: statements.StateOpen, Most: 1 << 30, Room: limit}
 		})
 		got = read(t, db, statements.ClaimedColumns, statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{delay}}), values, wanted)
 		slices.SortFunc(got, func(a, b statements.Claimed) int { return int(a.ID - b.ID) })

@@ -74,7 +74,7 @@ type WantedLane struct {
 	Running string
 	// Most is the limit of attempts of tasks that have none of their own.
 	Most int
-	// Room is how many tasks [FindDue] may take from the lane.
+	// Room is how many tasks the claim may take from the lane.
 	Room int
 }
 
@@ -83,16 +83,11 @@ var SinceColumns = join(
 	within(laneColumns, func(w *WantedLane) *Lane { return &w.Lane }),
 	Columns[WantedLane]{col("since", Int, func(w *WantedLane) any { return &w.Since })})
 
-// LaneColumns are the columns of the batch of [Claim].
+// LaneColumns are the columns of the batches of [Claim] and [FindDue].
 var LaneColumns = join(SinceColumns, Columns[WantedLane]{
 	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
 	col("running", Text, func(w *WantedLane) any { return &w.Running }),
 	col("most", Int, func(w *WantedLane) any { return &w.Most }),
-})
-
-// RoomColumns are the columns of the batch of [FindDue].
-var RoomColumns = join(SinceColumns, Columns[WantedLane]{
-	col("formula", Int, func(w *WantedLane) any { return &w.Formula }),
 	col("room", Int, func(w *WantedLane) any { return &w.Room }),
 })
 

@@ -41,7 +41,7 @@ func TestClaimsStopAtTheirLimit(t *testing.T) {
 		}{
 			"claim":          {statements.Claim(s, claim), batch(statements.LaneColumns)},
 			"claim in slot":  {statements.Claim(s, inSlot), batch(statements.LaneColumns)},
-			"claim, limited": {statements.FindDue(s, claim), batch(statements.RoomColumns)},
+			"claim, limited": {statements.FindDue(s, claim), batch(statements.LaneColumns)},
 			"cleaning":       {statements.Clean(s, tables), nil},
 		} {
 			modes := []string{"force_generic_plan", "force_custom_plan"}

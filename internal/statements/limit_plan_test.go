@@ -107,7 +107,7 @@ func TestPlansOfLimits(t *testing.T) {
 		}
 		// What claims from lanes: all of these look into ranges of the lanes' index alone.
 		claims := map[string]planned{"claim lane": {statements.ClaimLane(s, tables, nil), nil}}
-		wanted := statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
+		wanted := statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
 		switch {
 		case statements.ClaimsAtOnce(s):
 			claims["find due"] = planned{statements.FindDue(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{formula(t, "0")}}), wanted}

@@ -113,7 +113,7 @@ func TestClaimsOfOneStatementAreExclusive(t *testing.T) {
 		lane := enqueueOpen(t, db, s, 4)
 		lane["worker"], lane["limit"] = "me", 2
 		stmt := statements.Claim(s, statements.ClaimParams{Tables: tables})
-		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1, Running: statements.StateOpen, Most: 1 << 30})}
+		wanted := []statements.Row{statements.LaneColumns.Row(&statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind"}, Formula: -1, Running: statements.StateOpen, Most: 1 << 30, Room: 2})}
 		ids := func(q sqlx.QueryerContext) (ids []int64, err error) {
 			rows, err := q.QueryxContext(t.Context(), stmt.SQL, stmt.Bind(lane, wanted)...)
 			if err != nil {

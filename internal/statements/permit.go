@@ -320,10 +320,10 @@ func DropPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // FindDue selects the first due tasks of lanes, up to the room of each, locked, as
 // [ClaimedColumns]. [Take] claims them in the same transaction. It is for servers where
 // [ClaimsAtOnce]; on others that are [UniteLanes], and else [ClaimLane] for each lane.
-// The batch has [RoomColumns]. Parameters: queue.
+// The batch has [LaneColumns]. Parameters: queue.
 func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
-	b.set("lanes", func() string { return arrays{}.numbered(b, "l", RoomColumns.columns()) })
+	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays(p.Formulas) })
 	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))
@@ -342,7 +342,7 @@ func UnitesLanes(s dialect.Server) bool { return s.Caps.Rows == dialect.Unions }
 // SELECT for each lane.
 func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.batch, b.size = RoomColumns.columns(), size
+	b.batch, b.size = LaneColumns.columns(), size
 	cell := func(row int, name string) string {
 		return b.cell(row, slices.IndexFunc(b.batch, func(c column) bool { return c.Name == name }))
 	}

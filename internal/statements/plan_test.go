@@ -192,7 +192,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
 		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
 		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane {
-			return &statements.WantedLane{Lane: wanted[i], Running: statements.StateOpen, Most: 1 << 30}
+			return &statements.WantedLane{Lane: wanted[i], Running: statements.StateOpen, Most: 1 << 30, Room: 100}
 		})
 	}
 	// A large batch of a worker that the statistics do not contain.

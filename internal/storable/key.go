@@ -81,6 +81,14 @@ func Parts(key string) func(yield func(name, value string) bool) {
 	}
 }
 
+// FirstPart returns the first part of a key, with its name, or the key if it does not begin with a part.
+func FirstPart(key string) string {
+	if first, _, more := strings.Cut(key, "/"); more && strings.Contains(first, "=") {
+		return first
+	}
+	return key
+}
+
 // HasParts reports whether a key has parts only.
 func HasParts(key string) bool {
 	for part := range strings.SplitSeq(key, "/") {

@@ -28,6 +28,10 @@ type Source struct {
 	// Since is the anchor from which to look, in microseconds since 1970. All tasks
 	// before it have been claimed.
 	Since int64
+	// Room is how many tasks a claim without limits may take from the lane, or 0 for as many as it may take in all.
+	Room int
+	// More reports that the last claim from the lane left due tasks there.
+	More bool
 	// Running is the state of the tasks while they run: open, or snoozed if they are
 	// due as soon as their leases end, without a delay.
 	Running string
@@ -117,8 +121,11 @@ type ClaimParams struct {
 	Lease         time.Duration
 	Limit         int
 	Slot          int64    // the claim slots to take one from, see [Store.SlotName]; 0 for none
-	Sources       []Source // in the order in which to empty them
+	Sources       []Source // in the order in which to claim from them
 }
+
+// room returns how many tasks the claim may take from a source.
+func (p ClaimParams) room(from Source) int { return min(cmp.Or(from.Room, p.Limit), p.Limit) }
 
 // Claim claims due tasks for a worker and returns them in the order of the sources,
 // and of one source in the order of their anchors. Its error is [ErrNoSlot] if other
@@ -144,6 +151,9 @@ func (s *Store) Claim(ctx context.Context, p ClaimParams) ([]*Claim, error) {
 func (s *Store) claimStmt(p ClaimParams) (statements.Stmt, statements.Values, []statements.Row) {
 	delays := delaysOf(p.Sources)
 	wanted := wantedLanes(p.Sources, delays)
+	for i, from := range p.Sources {
+		wanted[i].Room = p.room(from)
+	}
 	lanes := statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
 	stmt := s.stmt(stmtKey{name: "claim", formulas: s.numbersOf(delays), inSlot: p.Slot != 0}, func() statements.Stmt {
 		return statements.Claim(s.server, claimParams(s.tables, delays, p.Slot != 0))
@@ -247,7 +257,7 @@ func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Cl
 		if len(found) == p.Limit {
 			break
 		}
-		err := x.query(ctx, s.claimLane(w), laneValues(p.Queue, w, p.Limit-len(found)), nil, func(r row) error {
+		err := x.query(ctx, s.claimLane(w), laneValues(p.Queue, w, min(p.room(w), p.Limit-len(found))), nil, func(r row) error {
 			c, err := scanner.scan(r, p.Sources[i:])
 			if err != nil {
 				return err

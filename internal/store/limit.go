@@ -212,7 +212,7 @@ type wantedTasks struct{ source, room, before int }
 // find finds due tasks that the limits of their sources admit, counts them there, and
 // says what is left of each source.
 func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
-	search := search{p: p, quotas: quotas, emptied: make([]bool, len(p.Sources)), counts: make([]int, len(p.Sources)), seen: map[int64]bool{}}
+	search := search{p: p, quotas: quotas, emptied: make([]bool, len(p.Sources)), counts: make([]int, len(p.Sources)), rooms: make([]int, len(p.Sources)), seen: map[int64]bool{}}
 	for first := 0; first < len(p.Sources); { // one priority after the other
 		end := first + 1
 		for end < len(p.Sources) && p.Sources[end].Priority == p.Sources[first].Priority {
@@ -252,24 +252,18 @@ type search struct {
 	found   []*Claim
 	emptied []bool         // of the sources
 	counts  []int          // of what was found in them
+	rooms   []int          // their shares in the current round
 	seen    map[int64]bool // the tasks that were found: they are locked, but not for this transaction
 }
 
 // round looks once into each of the sources from first up to end, into several with one statement
-// as long as they cannot find more together than their limits admit. Each lane of a key has an equal
-// share: a limit may admit more tasks than there are, and one key is not to take all. It reports
-// whether another round may find more.
+// as long as they cannot find more together than their limits admit. It reports whether another round
+// may find more.
 func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) (again bool, err error) {
-	lanes := 0
-	for i := first; i < end; i++ {
-		if !r.emptied[i] && !isHeld(r.p.Sources[i], r.quotas) {
-			lanes++
-		}
-	}
-	share := (r.p.Limit - len(r.found) + lanes - 1) / max(lanes, 1)
+	r.share(first, end)
 	for next := first; next < end; {
 		var wanted []wantedTasks
-		if wanted, next = r.plan(s, next, end, share); len(wanted) == 0 {
+		if wanted, next = r.plan(s, next, end); len(wanted) == 0 {
 			break
 		}
 		list, err := s.findWanted(ctx, x, r.p, wanted, r.quotas)
@@ -280,6 +274,24 @@ func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) 
 		again = again || more
 	}
 	return again, nil
+}
+
+// share shares what is left of the claim among the sources from first up to end that may have tasks: a limit may
+// admit more tasks than there are, and one key is not to take all.
+func (r *search) share(first, end int) {
+	var open []Source
+	var places []int
+	for i := first; i < end; i++ {
+		r.rooms[i] = 1 // of those that a sequence holds back
+		if from := r.p.Sources[i]; !r.emptied[i] && !isHeld(from, r.quotas) {
+			from.More = false // the next round has the rest
+			open, places = append(open, from), append(places, i)
+		}
+	}
+	Share(open, r.p.Limit-len(r.found))
+	for n, i := range places {
+		r.rooms[i] = open[n].Room
+	}
 }
 
 // add adds what was found, and reports whether some source may have more.
@@ -302,16 +314,13 @@ func (r *search) add(list []*Claim, wanted []wantedTasks) (more bool) {
 	return more
 }
 
-// plan returns into which sources to look with the next statement, beginning with next, for up to
-// share tasks of a key, and the source after them. It reserves what they may find.
-func (r *search) plan(s *Store, next, end, share int) (wanted []wantedTasks, after int) {
+// plan returns into which sources to look with the next statement, beginning with next, for up to the
+// share of each, and the source after them. It reserves what they may find.
+func (r *search) plan(s *Store, next, end int) (wanted []wantedTasks, after int) {
 	most := r.p.Limit - len(r.found)
 	for ; next < end && most > 0; next++ {
 		from := r.p.Sources[next]
-		room := roomOf(from, r.quotas, most)
-		if from.Key != "" {
-			room = min(room, share)
-		}
+		room := min(roomOf(from, r.quotas, most), r.rooms[next])
 		switch {
 		case r.emptied[next]:
 			continue
@@ -350,7 +359,7 @@ func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.S
 	for i, w := range wanted {
 		lanes[i].Room = w.before + w.room
 	}
-	rows = statements.RoomColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
+	rows = statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
 	values = statements.Values{"queue": p.Queue}
 	switch {
 	case statements.ClaimsAtOnce(s.server):

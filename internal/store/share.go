@@ -1,0 +1,52 @@
+package store
+
+import "github.com/falldue/falldue/internal/storable"
+
+// Turn names the lanes that take turns with others as one: those of a kind whose keys have the same first part.
+type Turn struct{ Kind, Key string }
+
+// TurnOf returns the turn of a lane.
+func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
+
+// Share sets how many of room tasks a claim may take from each source. The turns of a priority have equal shares, and
+// the lanes of a turn have equal parts of its share. A turn may have few tasks. So a turn with more tasks for certain
+// has the share that it would have without the others, which come before it or have their share in the next claim.
+func Share(sources []Source, room int) {
+	for len(sources) > 0 {
+		end := 1
+		for end < len(sources) && sources[end].Priority == sources[0].Priority {
+			end++
+		}
+		share(sources[:end], room)
+		sources = sources[end:]
+	}
+}
+
+// share sets the rooms of sources of one priority.
+func share(sources []Source, room int) {
+	if len(sources) == 1 {
+		sources[0].Room = room
+		return
+	}
+	type lanes struct{ all, more int }
+	turns, more := make(map[Turn]lanes, len(sources)), 0
+	for _, from := range sources {
+		turn := turns[TurnOf(from.Lane)]
+		if turn.all++; from.More {
+			if turn.more++; turn.more == 1 {
+				more++
+			}
+		}
+		turns[TurnOf(from.Lane)] = turn
+	}
+	for i, from := range sources {
+		turn := turns[TurnOf(from.Lane)]
+		sources[i].Room = part(part(room, len(turns)), turn.all)
+		if from.More {
+			sources[i].Room = part(part(room, more), turn.more)
+		}
+	}
+}
+
+// part returns an n-th of a number of tasks, but no less than one task.
+func part(tasks, n int) int { return max((tasks+n-1)/n, 1) }
