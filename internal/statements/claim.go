@@ -50,9 +50,9 @@ claimed as ({claim})
 select * from claimed union all select {no slot} from slot where not taken`
 
 	claimDue = `due as materialized (select l.place, l.running, l.most, t.* from {lanes}
-cross join lateral (select * from (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
+cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
 where {in lane} and {since l.since} and updated_at <= {shift {now}, -({delay})}
-order by updated_at limit :limit{for update}) t limit l.room) t{if slot}
+order by updated_at limit l.room{for update}) t{if slot}
 limit :limit)`
 
 	claimUpdate = `update {tasks} t set {set claim}
@@ -68,8 +68,8 @@ returning {claimed}`
 // the place 0.
 //
 // Rows are locked one by one as the outer limit asks for them, so that a claim
-// of 100 locks 100. The planner knows :limit, and not the room of a lane, so that the room is a
-// limit around the one that it plans for. Each lane is scanned from its since on: index entries of
+// of 100 locks 100. The planner does not know the room of a lane, and expects to read a tenth of
+// the lane. Each lane is scanned from its since on: index entries of
 // deleted rows stay for as long as an open snapshot may see them, and every claim
 // would read all of them again.
 //

@@ -248,27 +248,25 @@ func (s *Store) numbersOf(delays []*Delay) string {
 	return string(numbers)
 }
 
-// claimByLane claims in a transaction, with a statement for each lane that finds due
-// tasks, and one that takes them all.
+// claimByLane claims in a transaction, with statements that find due tasks, each in as many sources as
+// it can, and one that takes them all.
 func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	var found []*Claim
-	var scanner claimScanner
-	for i, w := range p.Sources {
-		if len(found) == p.Limit {
-			break
-		}
-		err := x.query(ctx, s.claimLane(w), laneValues(p.Queue, w, min(p.room(w), p.Limit-len(found))), nil, func(r row) error {
-			c, err := scanner.scan(r, p.Sources[i:])
-			if err != nil {
-				return err
+	for next := 0; next < len(p.Sources) && len(found) < p.Limit; {
+		var wanted []wantedTasks
+		for left := p.Limit - len(found); next < len(p.Sources) && left > 0; next++ {
+			from := p.Sources[next]
+			if len(wanted) > 0 && !s.findsTogether(p.Sources[wanted[0].source], from) {
+				break
 			}
-			c.Place += i
-			found = append(found, c)
-			return nil
-		})
+			wanted = append(wanted, wantedTasks{source: next, room: min(p.room(from), left)})
+			left -= wanted[len(wanted)-1].room
+		}
+		list, err := s.findIn(ctx, x, p, wanted)
 		if err != nil {
 			return nil, err
 		}
+		found = append(found, list...)
 	}
 	return s.takeAll(ctx, x, p, found)
 }

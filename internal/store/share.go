@@ -11,6 +11,9 @@ func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
 // Share sets how many of room tasks a claim may take from each source. The turns of a priority have equal shares, and
 // the lanes of a turn have equal parts of its share. A turn may have few tasks. So a turn with more tasks for certain
 // has the share that it would have without the others, which come before it or have their share in the next claim.
+//
+// No room is less than a [smallestShare]-th of the claim, since each lane costs the claim a search. The lanes that get
+// nothing come first in the next claim.
 func Share(sources []Source, room int) {
 	for len(sources) > 0 {
 		end := 1
@@ -21,6 +24,9 @@ func Share(sources []Source, room int) {
 		sources = sources[end:]
 	}
 }
+
+// smallestShare is the divisor of the smallest share of a claim.
+const smallestShare = 20
 
 // share sets the rooms of sources of one priority.
 func share(sources []Source, room int) {
@@ -41,10 +47,11 @@ func share(sources []Source, room int) {
 	}
 	for i, from := range sources {
 		turn := turns[TurnOf(from.Lane)]
-		sources[i].Room = part(part(room, len(turns)), turn.all)
+		of, lanes := len(turns), turn.all
 		if from.More {
-			sources[i].Room = part(part(room, more), turn.more)
+			of, lanes = more, turn.more
 		}
+		sources[i].Room = max(part(part(room, of), lanes), part(room, smallestShare))
 	}
 }
 

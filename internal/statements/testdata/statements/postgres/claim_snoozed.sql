@@ -1,7 +1,7 @@
 with due as materialized (select l.place, l.running, l.most, t.* from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[]) with ordinality as l (state, task_key, priority, kind, policy, attempts, since, formula, running, most, room, place)
-cross join lateral (select * from (select ctid as version, fence, updated_at as anchor, claimed_by as previous from "falldue_tasks"
+cross join lateral (select ctid as version, fence, updated_at as anchor, claimed_by as previous from "falldue_tasks"
 where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = ($12::text || ' ' || l.state || ' ' || l.task_key || ' ' || cast(l.priority as text) || ' ' || l.kind || ' ' || l.policy || ' ' || cast(l.attempts as text)) and (updated_at, id) >= ((timestamptz 'epoch' + (l.since)::float8 * interval '1 microsecond'), -9223372036854775808) and updated_at <= (statement_timestamp() + (-(0))::float8 * interval '1 microsecond')
-order by updated_at limit $13 for update skip locked) t limit l.room) t
+order by updated_at limit l.room for update skip locked) t
 limit $13)
 update "falldue_tasks" t set first_attempted_at = case when t.attempts = 0 then statement_timestamp() else greatest(t.first_attempted_at, (timestamptz 'epoch' + (0)::float8 * interval '1 microsecond')) end, attempted_at = statement_timestamp(), attempts = case when t.attempts < case when t.max_attempts > 0 then t.max_attempts else due.most end then t.attempts + 1 else t.attempts end, fence = least(t.fence, 9223372036854775806) + 1, state = due.running, updated_at = (statement_timestamp() + ($14::bigint)::float8 * interval '1 microsecond'), claimed_by = $15
 from due where t.ctid = due.version and t.fence = due.fence
