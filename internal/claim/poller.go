@@ -396,8 +396,8 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	return claims, ctx.Err() != nil, err
 }
 
-// learn records what a claim, which began at start, found in the lanes. A lane whose tasks may not all have been
-// taken, since the claim has all that it asked for, or its share of the lane, is still due, from the last taken task
+// learn records what a claim, which began at start, found in the lanes. A lane of which tasks may be left,
+// since the claim has all that it asked for, or its share of the lane, is still due, from the last taken task
 // on. The next task of an emptied lane is unknown until the next sweep, which comes soon unless the lane's first task
 // cannot be claimed.
 func (p *Poller) learn(due []store.Lane, sources []store.Source, policies []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
@@ -408,7 +408,7 @@ func (p *Poller) learn(due []store.Lane, sources []store.Source, policies []*con
 		if i+1 < len(claims) && claims[i+1].Place == c.Place {
 			continue
 		}
-		// c is the last claim of its lane: those of a lane are in the order of their anchors.
+		// c is the last claim of its lane: the claims of a lane are in the order of their anchors.
 		from := sources[c.Place-1]
 		p.lanes.Took(c.From, count)
 		if full || from.Room > 0 && count >= from.Room {

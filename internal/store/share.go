@@ -2,7 +2,7 @@ package store
 
 import "github.com/falldue/falldue/internal/storable"
 
-// Turn names the lanes that take turns with others as one: those of a kind whose keys have the same first part.
+// Turn names the lanes that take turns with others as one: the lanes of a kind whose keys have the same first part.
 type Turn struct{ Kind, Key string }
 
 // TurnOf returns the turn of a lane.
