@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/steps"
 )
 
 func showCommand() *cobra.Command {
@@ -39,6 +40,9 @@ func showCommand() *cobra.Command {
 					return err
 				}
 				if v.progress, err = q.Progress(cmd.Context(), ids[0]); err != nil {
+					return err
+				}
+				if v.steps, err = steps.Of(cmd.Context(), q, ids[0]); err != nil {
 					return err
 				}
 				if v.attempts, err = q.Attempts(cmd.Context(), ids[0]); err != nil {
@@ -78,6 +82,7 @@ func showCommand() *cobra.Command {
 type view struct {
 	task       falldue.TaskInfo
 	progress   falldue.Progress
+	steps      []steps.Step
 	attempts   []falldue.Attempt
 	policy     backoff.Policy
 	known      bool           // whether the policy is known
@@ -126,6 +131,9 @@ func (v view) print(s screen) error {
 	line("result", string(t.Result))
 	line("last error", t.LastError)
 	if _, err := io.WriteString(s, b.String()); err != nil {
+		return err
+	}
+	if err := v.printSteps(s); err != nil {
 		return err
 	}
 	if err := v.printPast(s); err != nil {
@@ -184,6 +192,27 @@ func (v view) progressText() string {
 		text += ", in an earlier run"
 	}
 	return text + ", " + words.Span(max(v.task.Now.Sub(p.UpdatedAt), 0)) + " ago"
+}
+
+// printSteps lists the recorded steps, if there are any.
+func (v view) printSteps(s screen) error {
+	if len(v.steps) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for _, step := range v.steps {
+		state, text := "done", string(step.Result)
+		if !step.Done {
+			state, text = "not done", string(step.Cursor)
+		}
+		rows = append(rows, []string{strconv.Itoa(step.Number), step.Name, state, strconv.Itoa(step.Crashes), step.UpdatedAt.Format(time.DateTime), plain(text)})
+	}
+	if _, err := io.WriteString(s, "\n"); err != nil {
+		return err
+	}
+	return s.table([]column{
+		{name: "#", right: true}, {name: "step"}, {name: "state"}, {name: "crashes", right: true}, {name: "written (UTC)"}, {name: "result or cursor", least: 12},
+	}, rows)
 }
 
 func (v view) printPast(s screen) error {

@@ -7,9 +7,10 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/steps"
 )
 
-// TestShowHasTheProgress: of a task that failed after it had reported some, and the stack of
+// TestShowHasTheProgress: of a task that failed after it had reported some, and its steps, and the stack of
 // one that panicked.
 func TestShowHasTheProgress(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -17,8 +18,11 @@ func TestShowHasTheProgress(t *testing.T) {
 		s.run("enqueue", "import")
 		s.run("enqueue", "charge")
 		s.work(func(q *falldue.Queue) {
-			falldue.Handle(q, falldue.NewKind[struct{}]("import", falldue.KindConfig{}), func(_ context.Context, task falldue.Task[struct{}]) error {
+			falldue.Handle(q, falldue.NewKind[struct{}]("import", falldue.KindConfig{}), func(ctx context.Context, task falldue.Task[struct{}]) error {
 				task.Progress(0.4, "line 400")
+				if _, err := steps.Do(ctx, task, "fetch", func(context.Context) (int, error) { return 400, nil }); err != nil {
+					return err
+				}
 				return errors.New("line 401 is empty")
 			})
 			falldue.Handle(q, falldue.NewKind[struct{}]("charge", falldue.KindConfig{}), func(context.Context, falldue.Task[struct{}]) error {
@@ -29,7 +33,7 @@ func TestShowHasTheProgress(t *testing.T) {
 			second, other := q.Task(t.Context(), 2)
 			return err == nil && other == nil && first.LastError != "" && second.LastError != ""
 		})
-		contains(t, s.run("show", "1"), `(?m)^progress +40 %, line 400, \S+ ago$`, `(?m) line 401 is empty$`)
+		contains(t, s.run("show", "1"), `(?m)^progress +40 %, line 400, \S+ ago$`, `(?m) line 401 is empty$`, `(?m)^1 +fetch +done +0 +\S+ \S+ +400$`)
 		contains(t, s.run("show", "1", "--json"), `"progress":{"fraction":0.4,"message":"line 400","fence":1,`)
 		contains(t, s.run("show", "2", "--stacks"), `(?m) panic: no card$`, `(?m)^stack of attempt 1:\n  goroutine `)
 	})
