@@ -70,10 +70,11 @@ type FailureGroup struct {
 }
 
 const (
-	// mostFailures is the number of tasks that Failures reads, and failureLanes from how many
-	// lanes.
+	// mostFailures is the number of tasks that Failures reads, and failureLanes the number of their lanes.
 	mostFailures = 10_000
 	failureLanes = 200
+	// sureLanes is how many of them are read, however slow the database is.
+	sureLanes = 10
 	// datedGroups is how many groups have the time of a first failure.
 	datedGroups = 20
 	// oldestRead is the number of the oldest tasks that are read of a lane whose tasks are not all read.
@@ -101,7 +102,7 @@ func (o *Ops) failures(ctx context.Context, lanes []failedLane, more bool, withi
 	f.More = more
 	groups := map[failureKey]*FailureGroup{}
 	for i, l := range lanes {
-		if time.Since(begin) > within {
+		if i >= sureLanes && time.Since(begin) > within {
 			f.More, left = true, true
 			break
 		}

@@ -107,11 +107,11 @@ func (s *survey) read(ctx context.Context, now snapshot, most bound) (err error)
 	return err
 }
 
-// fill reads lanes into a part. With an error it keeps those that it has found.
+// fill reads lanes into a part, with one statement at least for waiting tasks and one for dead tasks, however slow the
+// database is. With an error it keeps the lanes that it has found.
 func (s *survey) fill(ctx context.Context, p *part, now snapshot, most bound) error {
-	left := most.lanes
-	enough := func(end time.Duration) bool { return left <= 0 || time.Since(p.read) > end }
-	for len(s.fresh)+len(s.waiting) > 0 && !enough(most.within/2) {
+	left, late := most.lanes, false
+	for ; len(s.fresh)+len(s.waiting) > 0 && left > 0 && !late; late = time.Since(p.read) > most.within/2 {
 		found, err := s.find(ctx, min(left, most.page))
 		if err != nil {
 			return err
@@ -121,7 +121,8 @@ func (s *survey) fill(ctx context.Context, p *part, now snapshot, most bound) er
 			return err
 		}
 	}
-	for left = most.lanes; len(s.dead) > 0 && !enough(most.within); {
+	left, late = most.lanes, false
+	for ; len(s.dead) > 0 && left > 0 && !late; late = time.Since(p.read) > most.within {
 		found, rest, err := s.o.store.FindFinished(ctx, s.dead, string(falldue.StateDead), min(left, most.page))
 		if err != nil {
 			return err
