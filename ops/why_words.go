@@ -297,8 +297,11 @@ func (c WhyHandlers) Describe(falldue.TaskInfo) string {
 		}
 		text += ": " + strings.Join(each[:min(len(each), shownWorkers)], ", ") + more
 	}
-	if c.Every > 0 {
-		text += fmt.Sprintf("; in the %s before, these workers ended a run every %s", words.Span(c.Over), words.Span(c.Every))
+	switch before := "; in the " + words.Span(c.Over) + " before, these workers ended "; {
+	case c.Every >= 10*time.Millisecond:
+		text += before + "a run every " + words.Span(c.Every)
+	case c.Every > 0:
+		text += before + words.Count(int64(time.Second/c.Every), "run") + " a second"
 	}
 	return text
 }

@@ -44,6 +44,8 @@ func TestTextsOfConditions(t *testing.T) {
 		{ops.WhyWorker{Workers: []string{"1", "2", "3", "4", "5", "6", "7"}}, "worker", "live workers of its queue that handle its kind: 1 2 3 4 5 and 2 more"},
 		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 3, Workers: []ops.WorkerHandlers{{"a", 1, 1, 3 * time.Second}, {"b", 2, 2, 12 * time.Second}}}, Every: 25 * time.Second, Over: 5 * time.Minute},
 			"handlers", "all 3 handlers of queue default for its kind ran when their workers were last seen, up to 12s ago: 1 of 1 of a, 2 of 2 of b; in the 5m before, these workers ended a run every 25s"},
+		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 3, Workers: []ops.WorkerHandlers{{"a", 1, 1, 3 * time.Second}, {"b", 2, 2, 12 * time.Second}}}, Every: 20 * time.Microsecond, Over: 5 * time.Minute},
+			"handlers", "all 3 handlers of queue default for its kind ran when their workers were last seen, up to 12s ago: 1 of 1 of a, 2 of 2 of b; in the 5m before, these workers ended 50,000 runs a second"},
 		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 10, Workers: []ops.WorkerHandlers{{"a", 3, 10, 3 * time.Second}}}},
 			"handlers", "3 of 10 handlers of queue default for its kind ran when their workers were last seen, up to 3s ago"},
 		{ops.WhyLimit{Limit: "Rate(5, 1m0s)", Owner: "queue default", Taken: []int64{1, 2}, Free: now.Add(time.Second)}, "limit", "Rate(5, 1m0s) of queue default, admits no more task; 2 permits taken, by task 1 2; the next one in 1s, at 2026-12-11 14:02:01 UTC"},
