@@ -130,9 +130,9 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 			if i := info(t, q, receipts[i].ID); i.Attempts != 1 {
 				t.Errorf("the refused attempt of the task refused with %s does not count: attempts are %d", code, i.Attempts)
 			}
-			if !strings.Contains(log.String(), "task="+strconv.FormatInt(receipts[i].ID, 10)+" ") || !strings.Contains(log.String(), "it will run again") {
-				t.Errorf("the task refused with %s is not in the log", code)
-			}
+			waitFor(t, "the log to have the task refused with "+code, func() bool {
+				return strings.Contains(log.String(), "task="+strconv.FormatInt(receipts[i].ID, 10)+" ") && strings.Contains(log.String(), "it will run again")
+			})
 		}
 		stop()
 	})
