@@ -26,7 +26,7 @@ func Share(sources []Source, room int) {
 }
 
 // smallestShare is the divisor of the smallest share of a claim.
-const smallestShare = 20
+const smallestShare = 5
 
 // share sets the rooms of sources of one priority.
 func share(sources []Source, room int) {

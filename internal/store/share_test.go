@@ -24,7 +24,7 @@ func TestShares(t *testing.T) {
 		{"tenants", []Source{from("a", "t=1/e=1", 0, false), from("a", "t=1/e=2", 0, false), from("a", "t=2/e=1", 0, false)}, []int{25, 25, 50}},
 		{"keys", []Source{from("a", "t=1", 0, true), from("a", "t=2", 0, true), from("b", "t=1", 0, true), from("a", "t/1", 0, true)}, []int{25, 25, 25, 25}},
 		{"two with more", []Source{from("a", "", 0, true), from("b", "", 0, false), from("c", "", 0, true), from("d", "", 0, false)}, []int{50, 25, 50, 25}},
-		{"more lanes than tasks", slices.Repeat([]Source{from("a", "", 0, true)}, 200), slices.Repeat([]int{5}, 200)},
+		{"more lanes than tasks", slices.Repeat([]Source{from("a", "", 0, true)}, 200), slices.Repeat([]int{20}, 200)},
 	} {
 		Share(c.sources, 100)
 		var got []int
