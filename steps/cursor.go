@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
 // Cursor is how far a step has come: an id, an offset, or any other value that can be stored as JSON.
 type Cursor[C any] struct {
-	step *run.Step
+	step *steplog.Step
 	name string
 	at   C
 }
@@ -20,7 +20,7 @@ type Cursor[C any] struct {
 // works, after each batch for example. If fn does not return, or returns an error, the next attempt
 // continues from the last saved cursor. All else is as for [Do].
 func DoFrom[C, T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context, c *Cursor[C]) (T, error)) (T, error) {
-	return do[T](ctx, t, name, fn == nil, func(step *run.Step) (json []byte, err error) {
+	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		c := &Cursor[C]{step: step, name: name}
 		if saved := step.Cursor(); saved != nil {
 			if c.at, err = storable.Decoder[C]()(saved); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -15,7 +15,7 @@ import (
 var (
 	// ErrChanged means that a handler has steps in another order or with other names than an earlier
 	// attempt of the task has recorded. The text has both names. No step has run again.
-	ErrChanged = run.ErrStepsChanged
+	ErrChanged = steplog.ErrChanged
 	// ErrNotCommitted means that the function of [DoTx] returned nil, and that the transaction with the
 	// record of its step has not committed.
 	ErrNotCommitted = errors.New("falldue: the transaction of a step did not commit")
@@ -42,7 +42,7 @@ var (
 //
 // Return them from the handler.
 func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context) (T, error)) (T, error) {
-	return do[T](ctx, t, name, fn == nil, func(step *run.Step) (json []byte, err error) {
+	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		return finish(ctx, step, name, func() (T, error) { return fn(ctx) })
 	})
 }
@@ -54,7 +54,7 @@ func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(c
 // If fn returns nil although its transaction did not commit, the error is [ErrNotCommitted]. For the last
 // step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.
 func DoTx[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context, record func(tx falldue.Tx, result T) error) error) (T, error) {
-	return do[T](ctx, t, name, fn == nil, func(step *run.Step) (json []byte, err error) {
+	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		record := func(tx falldue.Tx, result T) error {
 			if err := store.CheckTx(tx); err != nil {
 				return invalid("step %q: %w", name, err)
@@ -82,7 +82,7 @@ func DoTx[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func
 }
 
 // do runs a step with a function that records the result and returns its JSON.
-func do[T, A any](ctx context.Context, t falldue.Task[A], name string, isNil bool, fn func(*run.Step) (json []byte, err error)) (result T, err error) {
+func do[T, A any](ctx context.Context, t falldue.Task[A], name string, isNil bool, fn func(*steplog.Step) (json []byte, err error)) (result T, err error) {
 	if isNil {
 		return result, invalid("step %.101q: the function is nil", name)
 	}
@@ -107,7 +107,7 @@ func do[T, A any](ctx context.Context, t falldue.Task[A], name string, isNil boo
 }
 
 // runStep runs a step that has begun, and ends it, even if fn panics.
-func runStep(step *run.Step, fn func(*run.Step) ([]byte, error)) ([]byte, error) {
+func runStep(step *steplog.Step, fn func(*steplog.Step) ([]byte, error)) ([]byte, error) {
 	done := false
 	defer func() { step.End(done) }()
 	json, err := fn(step)
@@ -116,7 +116,7 @@ func runStep(step *run.Step, fn func(*run.Step) ([]byte, error)) ([]byte, error)
 }
 
 // finish calls fn and records its result.
-func finish[T any](ctx context.Context, step *run.Step, name string, fn func() (T, error)) (json []byte, err error) {
+func finish[T any](ctx context.Context, step *steplog.Step, name string, fn func() (T, error)) (json []byte, err error) {
 	result, err := fn()
 	if err != nil {
 		return nil, fmt.Errorf("step %q: %w", name, err)
@@ -140,7 +140,7 @@ func explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrChanged), errors.Is(err, falldue.ErrInvalid):
 		return err
-	case errors.Is(err, run.ErrStep):
+	case errors.Is(err, steplog.ErrStep):
 		return invalid("%w", err)
 	}
 	return fmt.Errorf("falldue: %w", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/hooks"
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/steps"
 )
@@ -54,12 +54,12 @@ func (r *Record) nextAttempt() {
 }
 
 // Steps returns the steps of the task in this attempt.
-func (c calls) Steps() *run.Steps {
+func (c calls) Steps() *steplog.Steps {
 	r := c.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.steps == nil {
-		r.steps = run.NewSteps(run.StepsConfig{
+		r.steps = steplog.New(steplog.Config{
 			Claim: store.Key{TaskID: 1, Fence: 1 + r.attempts}, Max: r.maxPayload, Table: &r.recorded,
 			Stopping: func() bool { return r.is(&r.stopping) },
 			Gone:     func() bool { return r.is(&r.lost) },

@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -76,8 +77,8 @@ type Record struct {
 
 	progress []Progress
 	recorded stepTable
-	steps    *run.Steps // of the attempt that runs
-	attempts int64      // before that one
+	steps    *steplog.Steps // of the attempt that runs
+	attempts int64          // before that one
 	stopping bool
 }
 

@@ -5,7 +5,7 @@ package hooks
 import (
 	"context"
 
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -31,5 +31,5 @@ type TaskCalls interface {
 	KeepsDone() bool
 	Progress(fraction float64, message string)
 	// Steps returns the steps of the task, for package steps.
-	Steps() *run.Steps
+	Steps() *steplog.Steps
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -32,7 +33,7 @@ type Run struct {
 
 	mu     sync.Mutex
 	result sql.Null[string] // the result that the handler set, as JSON
-	steps  *Steps           // nil unless the handler uses steps
+	steps  *steplog.Steps   // nil unless the handler uses steps
 
 	progress runProgress
 
@@ -63,7 +64,7 @@ type Env struct {
 	Stuck     *Stuck   // nil if no handler is given up
 	Reports   *ProgressWriter
 	Table     txTable
-	StepTable StepTable
+	StepTable steplog.Table
 	Stop      context.Context // ends when the worker begins to stop
 }
 
@@ -182,7 +183,7 @@ func (r *Run) getResult() sql.Null[string] {
 func (r *Run) execute(ctx context.Context, claimed *ClaimedRuns) (*Run, store.Settlement, bool) {
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
 		if r.Claim.Previous.Valid {
-			r.LostIn = r.countLost(ctx)
+			r.LostIn = r.Steps().CountLost(ctx)
 		}
 		return r, r.AttemptsExhausted(most), true
 	}
