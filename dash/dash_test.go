@@ -89,6 +89,7 @@ func (s *site) fill() *site {
 	s.db.MustExec(s.db.Rebind("update falldue_tasks set attempts = 2, state = 'dead', last_error = ? where id = ?"), hostile, s.dead)
 	s.db.MustExec(s.db.Rebind("update falldue_tasks set attempts = 1, last_error = ? where id = ?"), hostile, s.waits)
 	s.db.MustExec(s.db.Rebind("insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error, stack) select id, 1, 1, 'retried', 'w', created_at, 5000, last_error, last_error from falldue_tasks where id = ?"), s.dead)
+	s.db.MustExec(s.db.Rebind("insert into falldue_steps (task_id, n, name, fence, crashes, started_at, updated_at, result) select id, 1, 'fetch', 1, 2, created_at, created_at, payload from falldue_tasks where id = ?"), s.dead)
 	if err := s.queue.Pause(ctx, falldue.Subject{Kind: "other"}, falldue.PauseOptions{Note: falldue.Note{Who: hostile, Why: hostile}}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestPages(t *testing.T) {
 		s.see("", "No worker is running, and tasks wait", "Kind webhook has 1 dead task", "max(original, 2h)")
 		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all matching tasks")
 		s.see(fmt.Sprintf("task?id=%d", s.waits), "Why it does not run now", "Attempt 2", "no live worker", "Then the task is dead")
-		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack")
+		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack", "fetch", "Crashes", "Result or cursor")
 		s.see("forecast?read=1", "the next six hours", "webhook", "<svg")
 		s.see("simulate?kind=webhook&policies=delay+10s%0Adelay+2h&outage=10m&do=1", "delay 10s", "delay 2h", "Attempts per minute", "<svg")
 		s.see("policy?subject=kind:webhook&form=slow&factor=4&weigh=1", "4 * 1h", "become due later", "<svg")
@@ -527,6 +528,7 @@ func TestPayloadsAreHidden(t *testing.T) {
 	s := newSite(t, testdb.SQLite, dash.Options{Allow: func(_ context.Context, _ dash.User, a dash.Action, _ dash.Target) bool { return a != dash.ViewPayload }}).fill()
 	s.db.MustExec("update falldue_tasks set payload = '{\"note\": \"secret\"}', last_error = 'secret', metadata = '{\"secret\": \"secret\"}', result = '{\"r\": \"secret\"}'")
 	s.db.MustExec("update falldue_attempts set error = 'secret', stack = 'secret'")
+	s.db.MustExec("update falldue_steps set result = '\"secret\"'")
 	for _, path := range s.paths() {
 		code, text := s.get(path)
 		if strings.Contains(path, "match") {

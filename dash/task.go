@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/steps"
 )
 
 // taskView is a task with its past and its future.
@@ -21,6 +22,7 @@ type taskView struct {
 	Why      ops.Why
 	Attempts []falldue.Attempt
 	Progress falldue.Progress
+	Steps    []steps.Step
 	Policies ops.Policies
 	Future   ops.Future
 	Members  flow.Counts
@@ -50,6 +52,9 @@ func (h *Handler) readTask(ctx context.Context, id int64) (v taskView, err error
 	if v.Progress, err = h.queue.Progress(ctx, id); err != nil {
 		return v, err
 	}
+	if v.Steps, err = steps.Of(ctx, h.queue, id); err != nil {
+		return v, err
+	}
 	if v.Policies, err = h.ops.Policies(ctx, v.Task.Policy); err != nil {
 		return v, err
 	}
@@ -77,6 +82,8 @@ type taskPageView struct {
 	Editable                 bool
 	Policy, Code, Overridden string
 	Override                 ops.Override
+
+	redact func(json.RawMessage) json.RawMessage
 }
 
 // shown is JSON as a page shows it.
@@ -104,6 +111,7 @@ func taskPageOf(in *request, id int64) (page, error) {
 	t := r.Value.Task
 	v := taskPageView{taskView: r.Value, Age: r.Age, Err: troubleOf(r.Err), Target: Target{Queue: t.Queue, Kind: t.Kind, ID: t.ID}}
 	v.MayRead = in.allowed(ViewPayload, v.Target)
+	v.redact = func(data json.RawMessage) json.RawMessage { return in.h.redacted(t.Kind, data) }
 	if v.MayRead {
 		payload := in.h.redacted(t.Kind, t.Payload)
 		v.Payload, v.Result = showJSON(payload), showJSON(in.h.redacted(t.Kind, t.Result))
@@ -131,9 +139,23 @@ func taskPageOf(in *request, id int64) (page, error) {
 		{ID: "task", Template: "task", Data: v},
 		{ID: "task-actions", Template: "task-actions", Data: v, Fixed: true},
 		{ID: "timeline", Template: "timeline", Data: v},
+		{ID: "steps", Template: "steps", Data: v},
 		{ID: "why", Template: "why", Data: v},
 		{ID: "payload", Template: "payload", Data: v},
 	}}, nil
+}
+
+// StepText returns the result or the cursor of a step as a user may see it.
+func (v taskPageView) StepText(s steps.Step) string {
+	switch {
+	case !v.MayRead:
+		return ""
+	case s.DecodeError != nil:
+		return s.DecodeError.Error()
+	case s.Done:
+		return string(v.redact(s.Result))
+	}
+	return string(v.redact(s.Cursor))
 }
 
 // redacted returns JSON of a task as pages may show it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -300,6 +301,18 @@ type progressJSON struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// taskStepJSON is a step of a task as JSON.
+type taskStepJSON struct {
+	Number    int             `json:"number"`
+	Name      string          `json:"name"`
+	Done      bool            `json:"done"`
+	Crashes   int             `json:"crashes"`
+	StartedAt time.Time       `json:"started_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Cursor    json.RawMessage `json:"cursor,omitempty"`
+}
+
 // object returns the view as JSON.
 func (v view) object() any {
 	type past struct {
@@ -319,12 +332,13 @@ func (v view) object() any {
 	}
 	o := struct {
 		taskJSON
-		PolicyText string        `json:"policy_text,omitempty"`
-		Releases   []releaseJSON `json:"kind_policies,omitempty"`
-		Progress   *progressJSON `json:"progress,omitempty"`
-		Past       []past        `json:"past"`
-		Future     []next        `json:"future"`
-		GivenUp    bool          `json:"given_up"`
+		PolicyText string         `json:"policy_text,omitempty"`
+		Releases   []releaseJSON  `json:"kind_policies,omitempty"`
+		Progress   *progressJSON  `json:"progress,omitempty"`
+		Steps      []taskStepJSON `json:"steps,omitempty"`
+		Past       []past         `json:"past"`
+		Future     []next         `json:"future"`
+		GivenUp    bool           `json:"given_up"`
 	}{taskJSON: taskObject(v.task), Past: []past{}, Future: []next{}, GivenUp: v.future.GivenUp}
 	if v.known {
 		o.PolicyText = v.policy.String()
@@ -334,6 +348,9 @@ func (v view) object() any {
 	}
 	if p := v.progress; !p.UpdatedAt.IsZero() {
 		o.Progress = &progressJSON{p.Fraction, p.Message, p.Fence, p.UpdatedAt}
+	}
+	for _, one := range v.steps {
+		o.Steps = append(o.Steps, taskStepJSON{one.Number, one.Name, one.Done, one.Crashes, one.StartedAt, one.UpdatedAt, one.Result, one.Cursor})
 	}
 	for _, a := range v.attempts {
 		o.Past = append(o.Past, past{a.Attempt, a.Fence, a.Outcome, a.Worker, a.FinishedAt, a.Duration.Seconds(), a.Error, a.Stack})

@@ -34,7 +34,7 @@ func TestShowHasTheProgress(t *testing.T) {
 			return err == nil && other == nil && first.LastError != "" && second.LastError != ""
 		})
 		contains(t, s.run("show", "1"), `(?m)^progress +40 %, line 400, \S+ ago$`, `(?m) line 401 is empty$`, `(?m)^1 +fetch +done +0 +\S+ \S+ +400$`)
-		contains(t, s.run("show", "1", "--json"), `"progress":{"fraction":0.4,"message":"line 400","fence":1,`)
+		contains(t, s.run("show", "1", "--json"), `"progress":{"fraction":0.4,"message":"line 400","fence":1,`, `"steps":\[{"number":1,"name":"fetch","done":true,"crashes":0,"started_at":"\S+","updated_at":"\S+","result":400}\]`)
 		contains(t, s.run("show", "2", "--stacks"), `(?m) panic: no card$`, `(?m)^stack of attempt 1:\n  goroutine `)
 	})
 }
