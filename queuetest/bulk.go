@@ -187,6 +187,12 @@ var bulkCases = []conformanceCase{
 			"a spread of a delete": func() (ops.BulkReport, error) {
 				return ops.New(q).DeleteMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1}})
 			},
+			"a delete in place": func() (ops.BulkReport, error) {
+				return ops.New(q).DeleteMany(t.Context(), many, ops.BulkOptions{InPlace: true})
+			},
+			"a spread in place": func() (ops.BulkReport, error) {
+				return ops.New(q).RetryMany(t.Context(), many, ops.BulkOptions{InPlace: true, Spread: ops.Spread{Rate: 1}})
+			},
 			"a rate and a time": func() (ops.BulkReport, error) {
 				return ops.New(q).RetryMany(t.Context(), many, ops.BulkOptions{Spread: ops.Spread{Rate: 1, Over: time.Hour}})
 			},
