@@ -13,7 +13,7 @@ import (
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Parallel()
 	text := sources(t, "../docs/guarantees.md", "../docs/fault-suite.md")
-	tests, cases := sources(t, "*_test.go", "../*_test.go", "../internal/*/*_test.go", "../ops/*_test.go", "../periodic/*_test.go"), sources(t, "../queuetest/*.go")
+	tests, cases := sources(t, "*_test.go", "../*_test.go", "../internal/*/*_test.go", "../ops/*_test.go", "../periodic/*_test.go", "../steps/*_test.go"), sources(t, "../queuetest/*.go")
 	named := 0
 	for _, name := range regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(text, -1) {
 		named++

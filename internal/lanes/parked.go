@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -282,7 +283,10 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 	if f == nil {
 		return
 	}
-	f.wait, f.retried, f.served = 0, false, time.Now()
+	f.wait, f.retried = 0, false
+	if storable.FirstPart(at.Key) != at.Key {
+		f.served = time.Now()
+	}
 	if f.heapIndex != notInHeap && f.parked == nil {
 		f.in.took(f, tasks)
 	}

@@ -9,7 +9,8 @@ type Turn struct{ Kind, Key string }
 func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
 
 // Share sets how many of room tasks a claim may take from each source. The turns of a priority have equal shares, and
-// the lanes of a turn have equal parts of its share. A turn may have few tasks. So a turn with more tasks for certain
+// the keys of a turn have equal parts of its share. The lanes of a key, which differ in failures for example, are
+// claimed from in their order, so that each may have all that the key has. A turn may have few tasks. So a turn with more tasks for certain
 // has the share that it would have without the others, which come before it or have their share in the next claim.
 //
 // No room is less than a [smallestShare]-th of the claim, since each lane costs the claim a search. The lanes that get
@@ -34,24 +35,29 @@ func share(sources []Source, room int) {
 		sources[0].Room = room
 		return
 	}
-	type lanes struct{ all, more int }
-	turns, more := make(map[Turn]lanes, len(sources)), 0
+	type keys struct{ all, more int }
+	turns, more := make(map[Turn]keys, len(sources)), 0
+	seen := make(map[[2]string]bool, len(sources)) // kinds and keys; true if one of the lanes has more tasks
 	for _, from := range sources {
-		turn := turns[TurnOf(from.Lane)]
-		if turn.all++; from.More {
+		turn, key := turns[TurnOf(from.Lane)], [2]string{from.Kind, from.Key}
+		before, known := seen[key]
+		if !known {
+			turn.all++
+		}
+		if from.More && !before {
 			if turn.more++; turn.more == 1 {
 				more++
 			}
 		}
-		turns[TurnOf(from.Lane)] = turn
+		turns[TurnOf(from.Lane)], seen[key] = turn, before || from.More
 	}
 	for i, from := range sources {
 		turn := turns[TurnOf(from.Lane)]
-		of, lanes := len(turns), turn.all
+		of, keys := len(turns), turn.all
 		if from.More {
-			of, lanes = more, turn.more
+			of, keys = more, turn.more
 		}
-		sources[i].Room = max(part(part(room, of), lanes), part(room, smallestShare))
+		sources[i].Room = max(part(part(room, of), keys), part(room, smallestShare))
 	}
 }
 

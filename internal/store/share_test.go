@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -11,6 +12,10 @@ func TestShares(t *testing.T) {
 	t.Parallel()
 	from := func(kind, key string, priority int, more bool) Source {
 		return Source{Lane: Lane{Kind: kind, Key: key, Priority: priority}, More: more}
+	}
+	var manyKeys []Source
+	for i := range 200 {
+		manyKeys = append(manyKeys, from("a", fmt.Sprint(i), 0, true))
 	}
 	for _, c := range []struct {
 		what    string
@@ -24,7 +29,8 @@ func TestShares(t *testing.T) {
 		{"tenants", []Source{from("a", "t=1/e=1", 0, false), from("a", "t=1/e=2", 0, false), from("a", "t=2/e=1", 0, false)}, []int{25, 25, 50}},
 		{"keys", []Source{from("a", "t=1", 0, true), from("a", "t=2", 0, true), from("b", "t=1", 0, true), from("a", "t/1", 0, true)}, []int{25, 25, 25, 25}},
 		{"two with more", []Source{from("a", "", 0, true), from("b", "", 0, false), from("c", "", 0, true), from("d", "", 0, false)}, []int{50, 25, 50, 25}},
-		{"more lanes than tasks", slices.Repeat([]Source{from("a", "", 0, true)}, 200), slices.Repeat([]int{20}, 200)},
+		{"lanes of one key", []Source{from("a", "", 0, true), from("a", "", 0, true), from("a", "", 0, false), from("b", "", 0, true)}, []int{50, 50, 50, 50}},
+		{"more lanes than tasks", manyKeys, slices.Repeat([]int{20}, 200)},
 	} {
 		Share(c.sources, 100)
 		var got []int
