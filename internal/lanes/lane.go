@@ -47,7 +47,7 @@ type laneState struct {
 	pass      int64         // of its group when that was last served
 	group     *group        // the group in which the lane is, or nil
 	more      bool          // a claim has taken some of the tasks and left others
-	served    time.Time     // when a claim last took tasks, if the lane takes turns with others of its group
+	served    time.Time     // when a claim last took tasks, if the lane has a key
 	heapIndex int           // in the heap of its group, of its class, or of its limit
 	parked    *parkedLanes  // all lanes that the same limit holds back, or nil
 	wait      time.Duration // the last guess of how long a limit holds the lane back
@@ -58,9 +58,8 @@ type laneState struct {
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
-// waitingSince returns since when the lane has waited among the lanes of its group: since its first task fell due.
-// Lanes whose keys have more parts than the group's take turns, so they have waited since a claim last took tasks of
-// them if that was later.
+// waitingSince returns since when the lane has waited among other lanes: since its first task fell due. Lanes with keys
+// take turns, so they have waited since a claim last took tasks of them if that was later.
 func (f *laneState) waitingSince() time.Time {
 	if f.served.After(f.Due) {
 		return f.served

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -284,7 +283,7 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 		return
 	}
 	f.wait, f.retried = 0, false
-	if storable.FirstPart(at.Key) != at.Key {
+	if at.Key != "" {
 		f.served = time.Now()
 	}
 	if f.heapIndex != notInHeap && f.parked == nil {
