@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -36,10 +37,12 @@ func PoolTransactions(ctx context.Context, db Queryer, s Server) (Server, error)
 
 // sendsInOneStep returns an error if the driver does not parse and run a statement in
 // one transaction. PostgreSQL replaces 'now' by the begin of the transaction when it
-// parses a statement. A pooler may change the session between two transactions.
+// parses a statement. A pooler may change the session between two transactions. The number makes the text of each
+// check differ, since a session that kept the statement could parse it again when it runs it.
 func sendsInOneStep(ctx context.Context, db Queryer) error {
 	var inOne bool
-	err := db.QueryRowContext(ctx, "select 'now'::timestamptz = transaction_timestamp() and $1::boolean", true).Scan(&inOne)
+	query := fmt.Sprintf("select 'now'::timestamptz = transaction_timestamp() and $1::boolean /* %d */", rand.Uint64())
+	err := db.QueryRowContext(ctx, query, true).Scan(&inOne)
 	switch {
 	case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
