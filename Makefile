@@ -38,7 +38,7 @@ help: ## list these targets
 # SKIP='NAME|NAME' leaves tests out.
 .PHONY: test
 test: ## run all tests on real servers that it finds or starts (internal/testdb)
-	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=8 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
+	$(SERVE) -- $(MAKE) -C '$(CURDIR)' -k -j2 --no-print-directory suites TESTFLAGS='$(RACE) -shuffle=on -parallel=8 -count=1 -timeout=60m$(if $(SKIP), -skip="$(SKIP)")'
 
 # The race detector takes four times the processor's time, so it watches concurrent code only,
 # on one server and on SQLite. SQLite is C that was translated to Go. With the detector in it, its
@@ -54,9 +54,10 @@ race: ## run the tests of concurrent code with the race detector, on PostgreSQL 
 .PHONY: short
 short: ## run the tests on SQLite only, without a server
 	@echo "SQLite alone; make test covers the other engines"
-	@$(MAKE) -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
+	@$(MAKE) -k -j2 --no-print-directory suites TESTFLAGS='-short -shuffle=on'
 
-# suites tests PACKAGES. If those are all, it tests other modules at the same time.
+# suites tests PACKAGES. If those are all, it tests other modules at the same time. With -k, the failure of a module
+# does not hide the failures of others.
 .PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve
 suites: suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve)
 suite-packages:

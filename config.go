@@ -102,7 +102,7 @@ type Config struct {
 	// are kept if DoneRetention is not set. If workers that handle a kind have different
 	// retentions, the shortest applies.
 	DoneRetention time.Duration
-	// MaxDone is how many done tasks of a kind stay in each queue, up to 1,000,000. Workers delete older ones
+	// MaxDone is how many done tasks of a kind stay in each queue, up to 100,000. Workers delete older ones
 	// about once a minute. If it is set, DoneRetention defaults to Forever. Defaults to 0: no limit.
 	MaxDone int
 	// DeadRetention is how long dead tasks stay in the table, with the same values as
@@ -322,12 +322,12 @@ func validRetentions(owner string, done, dead, cancelled time.Duration) error {
 }
 
 // maxMaxDone is the greatest MaxDone. The cleaner reads as many entries of the index once a minute.
-const maxMaxDone = 1_000_000
+const maxMaxDone = 100_000
 
 // validMaxDone checks the MaxDone of owner.
 func validMaxDone(owner string, most int) error {
 	if most < 0 || most > maxMaxDone {
-		return invalid("MaxDone %d of %s: must be 0 to 1,000,000", most, owner)
+		return invalid("MaxDone %d of %s: must be 0 to 100,000", most, owner)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type KindConfig struct {
 	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
 	// worker, which explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
-	// MaxDone is how many done tasks of the kind stay in each queue, up to 1,000,000. If it is set, DoneRetention
+	// MaxDone is how many done tasks of the kind stay in each queue, up to 100,000. If it is set, DoneRetention
 	// defaults to Forever. Defaults to Config.MaxDone of the worker.
 	MaxDone int
 	// DeadRetention is how long dead tasks stay in the table, with the same values. When a

@@ -38,6 +38,29 @@ func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	}
 }
 
+// TestLanesThatTheirSharesCutOffStayDue: a claim that has its share of a lane has left tasks there, and one that has less
+// has emptied the lane.
+func TestLanesThatTheirSharesCutOffStayDue(t *testing.T) {
+	t.Parallel()
+	for taken, due := range map[int]bool{1: false, 2: true} {
+		p := newTestPoller(PollerConfig{Queue: "default", Budget: run.NewBudget(1, 0), PollInterval: time.Second, AscendingIDs: true}, fakeFinder{})
+		at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
+		p.lanes.Hint(at, now.Add(-time.Second))
+		sources := p.lanes.BeginClaim([]store.Lane{at})
+		sources[0].Room = 2
+		var claims []*store.Claim
+		for n := range taken {
+			c := &store.Claim{From: at}
+			c.Place, c.Anchor, c.Now = 1, int64(n+1), 10
+			claims = append(claims, c)
+		}
+		p.learn([]store.Lane{at}, sources, []*control.CompiledPolicy{control.Compile(backoff.Constant(time.Hour))}, claims, 9, now)
+		if _, known := p.lanes.Next(); known != due {
+			t.Errorf("a claim took %d of up to 2 tasks: the lane is still due: %v", taken, known)
+		}
+	}
+}
+
 // TestSweepTimesOutOnDeadConnection: the sweep ends before the poller's context, so that
 // the poller tries again on another connection.
 func TestSweepTimesOutOnDeadConnection(t *testing.T) {

@@ -40,10 +40,10 @@ func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string)
 	if !s.server.Caps.SingleWriter {
 		alone, cancel := context.WithTimeout(ctx, aloneFor)
 		defer cancel()
-		switch err := s.putAlone(alone, texts); {
-		case err == nil:
+		if err = s.putAlone(alone, texts); err == nil {
 			return true, nil
-		case errors.Is(err, errForgedPolicy):
+		}
+		if errors.Is(err, errForgedPolicy) {
 			return false, err
 		}
 	}

@@ -126,7 +126,15 @@ func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Du
 		clean(f, func(f store.Found) error { return c.cleanLane(ctx, f, retention, 0) })
 	}
 	if state == statements.StateDone {
-		for _, s := range c.retentions.surplus(found) {
+		list, checks := c.retentions.surplus(found), 0
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		for _, s := range list {
+			if s.keep > 0 {
+				if checks == maxChecks {
+					continue
+				}
+				checks++
+			}
 			clean(s.Found, func(f store.Found) error { return c.cleanSurplus(ctx, f, s.keep) })
 		}
 	}
@@ -158,6 +166,10 @@ func (c *Cleaner) cleanSurplus(ctx context.Context, f store.Found, keep int) err
 	}
 	return c.cleanLane(ctx, f, 0, upTo)
 }
+
+// maxChecks is of how many lanes a pass reads which done tasks are the last ones. Of more lanes it takes some at random,
+// so that a pass costs no more with very many keys.
+const maxChecks = 100
 
 // find finds the lanes of finished tasks.
 func (c *Cleaner) find(ctx context.Context, state string) ([]store.Found, error) {

@@ -131,6 +131,30 @@ func TestChoresAreDoneOnTime(t *testing.T) {
 	})
 }
 
+// TestLimitsOfDoneTasksOfManyLanes: a pass checks some of very many lanes, and after some passes it has checked each.
+func TestLimitsOfDoneTasksOfManyLanes(t *testing.T) {
+	t.Parallel()
+	const lanes = 3 * maxChecks
+	var heads []store.Head
+	for n := range lanes {
+		heads = append(heads, head("many", n, time.Hour))
+	}
+	seen, checks := map[store.Lane]bool{}, 0
+	r := retentionsOf(run.Retention{Done: run.Forever, Dead: run.Forever, Cancelled: run.Forever}, "many")
+	r.Handlers["many"].Retention.MaxDone = 10 * lanes
+	c := &Cleaner{queues: []string{"default"}, retentions: r, events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{
+		lanes:       func(context.Context, []string, string) ([]store.Found, error) { return foundHere(heads...), nil },
+		firstToKeep: func(at store.Lane) int64 { seen[at] = true; checks++; return 0 },
+	}}
+	passes := 0
+	for ; len(seen) < lanes && passes < 1000; passes++ {
+		c.CleanAll(t.Context())
+	}
+	if len(seen) < lanes || checks != passes*maxChecks {
+		t.Errorf("%d passes made %d checks and checked %d of %d lanes", passes, checks, len(seen), lanes)
+	}
+}
+
 // TestLimitsOfDoneTasksAreSharedByLanes: each lane of a kind in a queue keeps an equal part, and no more lanes keep tasks
 // than tasks may stay. Kinds without a limit keep all.
 func TestLimitsOfDoneTasksAreSharedByLanes(t *testing.T) {

@@ -18,8 +18,9 @@ func head(kind string, attempts int, ago time.Duration) store.Head {
 
 // fakeCleanTable is a cleanTable.
 type fakeCleanTable struct {
-	lanes func(ctx context.Context, queues []string, state string) ([]store.Found, error)
-	clean func(context.Context, store.CleanParams) (n int, last int64, err error)
+	firstToKeep func(store.Lane) int64
+	lanes       func(ctx context.Context, queues []string, state string) ([]store.Found, error)
+	clean       func(context.Context, store.CleanParams) (n int, last int64, err error)
 }
 
 func (f fakeCleanTable) FinishedLanesOf(ctx context.Context, queues []string, state string) ([]store.Found, error) {
@@ -30,8 +31,11 @@ func (f fakeCleanTable) Clean(ctx context.Context, p store.CleanParams) (n int, 
 	return f.clean(ctx, p)
 }
 
-func (fakeCleanTable) FirstToKeep(context.Context, string, store.Lane, int) (int64, error) {
-	return 0, nil
+func (f fakeCleanTable) FirstToKeep(_ context.Context, _ string, at store.Lane, _ int) (int64, error) {
+	if f.firstToKeep == nil {
+		return 0, nil
+	}
+	return f.firstToKeep(at), nil
 }
 
 func (fakeCleanTable) Classify(error) dialect.Class { return dialect.Other }
