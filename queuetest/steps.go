@@ -60,7 +60,7 @@ var stepCases = []conformanceCase{
 		if info := readTask(t, q, id); info.LastError != `step "second": flaky` {
 			t.Errorf("last error %q", info.LastError)
 		}
-		if err := q.Retry(t.Context(), id); err != nil { // goes on behind the first step
+		if err := q.Retry(t.Context(), id); err != nil { // continues behind the first step
 			t.Fatal(err)
 		}
 		waitFor(t, q, id, "dead again", func(i falldue.TaskInfo) bool { return i.State == falldue.StateDead && i.Fence == 4 })

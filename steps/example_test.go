@@ -152,7 +152,7 @@ func importRow(attempt, row int) error {
 	return nil
 }
 
-// An import that goes on from the last saved row.
+// An import that continues from the last saved row.
 func ExampleDoFrom() {
 	q, _, closeQueue := openQueue()
 	defer closeQueue()

@@ -177,7 +177,7 @@ func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	}
 }
 
-// BeginClaim is called before a claim from lanes begins, and returns the lanes with what is known of them.
+// BeginClaim is called before a claim from lanes begins, and returns them as sources of the claim, from the known anchors on.
 // The claim's answer may lack tasks that come into the lanes from then on.
 func (l *Tracker) BeginClaim(list []store.Lane) []store.Source {
 	l.mu.Lock()

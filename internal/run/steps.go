@@ -31,7 +31,7 @@ func (r *Run) Steps() *steplog.Steps {
 	return r.steps
 }
 
-// settleSteps adds to a settlement what becomes of the steps of the task. anew says that the task
+// settleSteps adds to a settlement whether the steps of the task are deleted. anew says that the task
 // begins anew.
 func (r *Run) settleSteps(e *store.Settlement, anew bool) {
 	r.mu.Lock()
