@@ -44,7 +44,7 @@ test: ## run all tests on real servers that it finds or starts (internal/testdb)
 # on one server and on SQLite. SQLite is C that was translated to Go. With the detector in it, its
 # tests take twenty times as long, so those two packages are left out.
 DETECTOR = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
-CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
+CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/news ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
 
 .PHONY: race
 race: export FALLDUE_TEST_ENGINES ?= postgres,sqlite

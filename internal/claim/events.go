@@ -44,10 +44,3 @@ func (e events) tasksExpired(queue, kind string, within time.Duration, tasks int
 func (e events) expireFailed(queue, kind string, err error) {
 	e.log.Warn("falldue: cannot cancel expired tasks", "queue", queue, "kind", kind, retry.Failed(err))
 }
-
-func (e events) listenFailed(err error) {
-	e.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", retry.FailedIn("listener", err))
-}
-
-// listens reports that the worker listens after a failure.
-func (e events) listens() { e.log.Info("falldue: listening again") }

@@ -112,6 +112,9 @@ func newTestPoller(cfg PollerConfig, f finder) *Poller {
 	if cfg.Budget == nil {
 		cfg.Budget = run.NewBudget(1, 0)
 	}
+	if cfg.Policies == nil {
+		cfg.Policies = policiesOf(nil)
+	}
 	cfg.All, cfg.Observer, cfg.Settler = Pollers{}, noObserver{}, idleSettler{}
 	cfg.Sweeper = NewSweeper(f, cfg.All, cfg.Table.Classify, cfg.Log, noObserver{})
 	p := NewPoller(cfg)
@@ -153,9 +156,17 @@ type changesTable interface {
 
 // readerOf returns a reader of changes.
 func readerOf(table changesTable) *control.ChangeReader {
-	log, report := slog.New(slog.DiscardHandler), control.NewHealthReport()
-	overrides := control.NewOverrides(controltest.Database{}, nil, controltest.Effects{}, report, log)
-	return control.NewChangeReader(table, overrides, controltest.Effects{}, report, log)
+	return control.NewChangeReader(table, noOverrides(), controltest.Effects{}, control.NewHealthReport(), slog.New(slog.DiscardHandler))
+}
+
+// noOverrides returns overrides, none of them in effect.
+func noOverrides() *control.Overrides {
+	return control.NewOverrides(controltest.Database{}, nil, controltest.Effects{}, control.NewHealthReport(), slog.New(slog.DiscardHandler))
+}
+
+// policiesOf returns policies of kinds, without pauses, overrides and per-task policies.
+func policiesOf(kinds map[string]*control.CompiledPolicy) *control.Policies {
+	return control.NewPolicies("default", kinds, readerOf(nil), nil, noOverrides())
 }
 
 var classes = []dialect.Class{

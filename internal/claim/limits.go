@@ -17,9 +17,9 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 	p.lanes.BeginLimited()
 	var params store.ClaimParams
 	var policies []*control.CompiledPolicy
-	var left []store.Lane // lanes that the gates leave out
+	var left []store.Lane // lanes that claims leave out
 	for _, from := range p.lanes.BeginClaim(due) {
-		if policy := p.Gates.policyOf(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
+		if policy := p.Policies.Of(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
 			params.Sources, policies = append(params.Sources, p.source(from, policy)), append(policies, policy)
 		} else {
 			left = append(left, from.Lane)
@@ -88,7 +88,7 @@ func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
 	switch rest.Why {
 	case store.Saturated:
 		if next := rest.Next; next != nil && next.Queue == p.Queue { // the tracker knows only lanes of this queue
-			if policy := p.Gates.policyOf(next.Lane, nil); policy != nil {
+			if policy := p.Policies.Of(next.Lane, nil); policy != nil {
 				delay := policy.DelayIn(next.Lane)
 				due := start.Add(delay - store.Duration(next.Now-next.Anchor))
 				p.lanes.ParkBehind(at, rest.Name, lanes.FirstTask{Lane: next.Lane, Due: due, Delay: delay, Anchor: next.Anchor, Now: next.Now}, p.search.every)

@@ -74,7 +74,7 @@ func newTestWorker(f finder, queues ...string) (Pollers, *Sweeper, *fakeTable) {
 	for _, queue := range queues {
 		pollers[queue] = NewPoller(PollerConfig{
 			Queue: queue, Budget: run.NewBudget(1000, 0), Log: log, Settler: idleSettler{}, Observer: noObserver{}, Dispatcher: noDispatcher{},
-			Gates: Gates{handledKinds(handlers)}, Handlers: handlers, Table: table, PollInterval: time.Second, AscendingIDs: true,
+			Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Table: table, PollInterval: time.Second, AscendingIDs: true,
 			Sweeper: sweeper, All: pollers,
 		})
 	}

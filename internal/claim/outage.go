@@ -43,7 +43,7 @@ func (o *outage) answered() {
 	if !o.failing.Swap(false) {
 		return
 	}
-	o.all.answered()
+	o.all.Answered()
 	if o.all.endOutage() {
 		o.events.answers()
 	}

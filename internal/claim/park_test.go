@@ -29,7 +29,7 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 			claims := 0
 			p := newTestPoller(PollerConfig{
 				Queue: "default", Budget: run.NewBudget(10, 0), Log: slog.New(slog.DiscardHandler),
-				Gates: Gates{handledKinds(handlers)}, Handlers: handlers, Limiter: NewLimiter(nil, handlers),
+				Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Limiter: NewLimiter(nil, handlers),
 				Table: fakeTable{limited: func(p store.ClaimParams) (store.Limited, error) {
 					if claims++; claims > most {
 						cancel()

@@ -25,13 +25,14 @@ func TestPollersGoByOverrides(t *testing.T) {
 	t.Parallel()
 	kind := control.Compile(backoff.ParseDeferred("1h"))
 	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
-	o := control.NewOverrides(controltest.Database{}, map[string]*control.CompiledPolicy{"mail": kind}, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
+	kinds := map[string]*control.CompiledPolicy{"mail": kind}
+	o := control.NewOverrides(controltest.Database{}, kinds, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
 	own := storable.PolicyKey("delay 2h")
 	texts := map[string]string{own: "delay 2h"}
 	policies := control.NewTaskPolicies(controltest.Database{OnPolicies: func(context.Context, []string) (map[string]string, error) { return texts, nil }}, controltest.Database{}, report, log)
 	p := newTestPoller(PollerConfig{
 		Queue: "default", Budget: run.NewBudget(1, 0),
-		Gates:        Gates{handledKinds{"mail": {Policy: kind}}, readablePolicies{policies, "default"}, overriddenPolicies{o, "default"}},
+		Policies:     control.NewPolicies("default", kinds, readerOf(nil), policies, o),
 		PollInterval: time.Hour, AscendingIDs: true,
 	}, fakeFinder{})
 	pollers["default"] = p
@@ -99,7 +100,7 @@ func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 		plain := head("k", 0, 0)
 		p := newTestPoller(PollerConfig{
 			Queue: "default", PollInterval: time.Second, AscendingIDs: true, Log: log,
-			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}, readablePolicies{policies, "default"}},
+			Policies: control.NewPolicies("default", map[string]*control.CompiledPolicy{"k": control.Compile(backoff.Constant(0))}, readerOf(nil), policies, noOverrides()),
 		}, fakeFinder{find: func() ([]store.Head, error) { return append(heads, plain), nil }})
 		ctx, cancel := context.WithCancel(t.Context())
 		go policies.Work(ctx)

@@ -46,7 +46,7 @@ type PollerConfig struct {
 	LeaseLength     time.Duration
 	PollInterval    time.Duration
 	Handlers        map[string]*run.Handler // by kind
-	Gates           Gates
+	Policies        *control.Policies
 	Budget          *run.Budget
 	Limiter         Limiter
 	Slot            int64 // identifies the claim slots of the poller's claims
@@ -103,7 +103,7 @@ const maxLimitedSources = 256
 // NewPoller returns a poller of a queue.
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
-	lanes := lanes.NewTracker(laneRules{cfg.Gates, cfg.Limiter})
+	lanes := lanes.NewTracker(laneRules{cfg.Policies, cfg.Limiter})
 	expiry := newExpiry(cfg)
 	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, outage: &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}, expiry: expiry,
@@ -129,19 +129,14 @@ func (p *Poller) Hint(at store.Lane, wait time.Duration) bool {
 	return true
 }
 
-// claimedAt returns when a claim last returned a task, or a time long ago.
-func (p *Poller) claimedAt() time.Time {
-	return time.Unix(0, p.lastClaim.Load())
-}
-
 // laneRules are the delays and limits of a queue's lanes.
 type laneRules struct {
-	Gates
+	*control.Policies
 	Limiter
 }
 
 // DelayOf returns the delay of a lane, and false if it is not known.
-func (p *Poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.Gates.DelayOf(at) }
+func (p *Poller) DelayOf(at store.Lane) (time.Duration, bool) { return p.Policies.DelayOf(at) }
 
 // waits reports whether the poller has room for tasks and knows of none that is due.
 func (p *Poller) waits() bool {
@@ -250,7 +245,7 @@ func (p *Poller) plan(due []store.Lane) ([]store.Lane, int) {
 // ahead returns how many tasks of a lane may be claimed ahead. It is 0 for last
 // attempts, which would be used up if the worker died before they start.
 func (p *Poller) ahead(at store.Lane) int {
-	policy := p.Gates.policyOf(at, nil)
+	policy := p.Policies.Of(at, nil)
 	if policy == nil {
 		return run.MaxPrefetch // a claim leaves the lane out
 	}
@@ -337,7 +332,7 @@ func (p *Poller) hintDefaultLanes() {
 func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot bool) (int, error) {
 	sources, policies := make([]store.Source, 0, len(due)), make([]*control.CompiledPolicy, 0, len(due))
 	for _, from := range p.lanes.BeginClaim(due) {
-		if policy := p.Gates.policyOf(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
+		if policy := p.Policies.Of(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
 			sources, policies = append(sources, p.source(from, policy)), append(policies, policy)
 		}
 	}

@@ -92,7 +92,7 @@ func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
 		p := newTestPoller(PollerConfig{
 			Queue: "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler),
-			Gates: Gates{handledKinds(handlers)}, Handlers: handlers,
+			Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers,
 			Table:      fakeTable{claim: func(store.ClaimParams) ([]*store.Claim, error) { claims++; return nil, nil }},
 			Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
 		}, fakeFinder{find: func() ([]store.Head, error) {

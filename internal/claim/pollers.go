@@ -28,15 +28,24 @@ func (s Pollers) SweptAt() (last time.Time) {
 	return last
 }
 
-// sleep makes the pollers of a worker that is asleep sweep seldom.
-func (s Pollers) sleep(asleep bool) {
+// ClaimedAt returns when a claim of any poller last returned a task, or a time long ago.
+func (s Pollers) ClaimedAt() time.Time {
+	last := int64(0)
+	for _, p := range s {
+		last = max(last, p.lastClaim.Load())
+	}
+	return time.Unix(0, last)
+}
+
+// Sleep makes the pollers of a worker that is asleep sweep seldom.
+func (s Pollers) Sleep(asleep bool) {
 	for _, p := range s {
 		p.search.asleep.Store(asleep)
 	}
 }
 
-// wait reports whether a poller waits for tasks.
-func (s Pollers) wait() bool {
+// Waiting reports whether a poller waits for tasks.
+func (s Pollers) Waiting() bool {
 	for _, p := range s {
 		if p.waits() {
 			return true
@@ -47,7 +56,7 @@ func (s Pollers) wait() bool {
 
 // Notified makes the pollers of the queues in a notification sweep, or all pollers if it names no queue.
 func (s Pollers) Notified(notice string) {
-	s.answered()
+	s.Answered()
 	if notice == "" {
 		s.SweepNow()
 	}
@@ -58,8 +67,8 @@ func (s Pollers) Notified(notice string) {
 	}
 }
 
-// answered wakes the pollers that pause after a failure: the database has answered.
-func (s Pollers) answered() {
+// Answered wakes the pollers that pause after a failure: the database has answered.
+func (s Pollers) Answered() {
 	for _, p := range s {
 		retry.Signal(p.outage.woken)
 		retry.Signal(p.Sweeper.outage.woken)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/lanes"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -17,15 +18,15 @@ import (
 // the index entries of deleted tasks. Most searches are rechecks then. A recheck reads only the lanes that were emptied
 // last, each from the anchor up to which it has been claimed.
 type search struct {
-	queue  string
-	every  time.Duration // the poll interval
-	lanes  *lanes.Tracker
-	gates  Gates
-	expiry *expiry
-	events events
-	wanted func() bool     // reports whether the queue's poller has room for tasks, or claims some
-	wake   chan<- struct{} // tells the poller that a task was found
-	woken  chan<- struct{} // tells the sweeper that the search is due earlier
+	queue    string
+	every    time.Duration // the poll interval
+	lanes    *lanes.Tracker
+	policies *control.Policies
+	expiry   *expiry
+	events   events
+	wanted   func() bool     // reports whether the queue's poller has room for tasks, or claims some
+	wake     chan<- struct{} // tells the poller that a task was found
+	woken    chan<- struct{} // tells the sweeper that the search is due earlier
 	// pauseFactor is how many times as long as a search the pause after it is.
 	pauseFactor time.Duration
 
@@ -52,7 +53,7 @@ type sweep struct {
 	now      int64         // of the first lane, by the database's clock, or 0
 	took     time.Duration // up to now
 	lanes    int
-	policies int64 // the version of the policies when it began
+	version  int64 // of the policies when it began
 	failures int   // in a row
 }
 
@@ -63,6 +64,8 @@ const (
 	// and only sweeps find tasks that claims have passed over.
 	searchPauseFactor, sweepPauseFactor = 10, 20
 	maxSweepPause, lanesPerPause        = 10 * time.Second, 50_000
+	// standInPauseFactor limits searches to a fifth of the time where they stand in for probes.
+	standInPauseFactor = 4
 	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
 	// asleep.
 	asleepFactor = 8
@@ -74,11 +77,11 @@ const (
 
 func newSearch(cfg PollerConfig, lanes *lanes.Tracker, expiry *expiry, wanted func() bool, wake chan<- struct{}) *search {
 	pauseFactor := time.Duration(searchPauseFactor)
-	if !cfg.AscendingIDs { // searches stand in for probes
-		pauseFactor = probePauseFactor
+	if !cfg.AscendingIDs {
+		pauseFactor = standInPauseFactor
 	}
 	return &search{
-		queue: cfg.Queue, every: cfg.PollInterval, lanes: lanes, gates: cfg.Gates, expiry: expiry, events: cfg.events(),
+		queue: cfg.Queue, every: cfg.PollInterval, lanes: lanes, policies: cfg.Policies, expiry: expiry, events: cfg.events(),
 		wanted: wanted, wake: wake, woken: cfg.Sweeper.woken, pauseFactor: pauseFactor,
 	}
 }
@@ -149,7 +152,7 @@ func (s *search) makeDueAfter(t time.Time) {
 	s.dueBy(t.Add(max(s.pauseFactor*s.cost, minPause)))
 }
 
-// firstTasks returns the first tasks of lanes. First tasks of lanes that the gates leave out have
+// firstTasks returns the first tasks of lanes. First tasks of lanes that claims leave out have
 // no due time.
 func (s *search) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTask {
 	found := make([]lanes.FirstTask, 0, len(heads))
@@ -158,11 +161,11 @@ func (s *search) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTa
 			continue
 		}
 		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
-		policy := s.gates.policyOf(h.Lane, nil)
+		policy := s.policies.Of(h.Lane, nil)
 		if policy == nil {
 			// There may be more lanes than policies that are remembered.
 			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
-				policy = s.gates.policyOf(h.Lane, func() { s.findLater(h, start) })
+				policy = s.policies.Of(h.Lane, func() { s.findLater(h, start) })
 			}
 		}
 		if policy != nil {
@@ -175,7 +178,7 @@ func (s *search) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTa
 	return found
 }
 
-// findLater records the first task of a lane that the gates left out at first.
+// findLater records the first task of a lane that claims left out at first.
 func (s *search) findLater(h store.Head, start time.Time) {
 	s.lanes.Found(s.firstTasks([]store.Head{h}, start))
 	retry.Signal(s.wake)
@@ -226,7 +229,7 @@ func (s *search) fail(outage bool) {
 // beginSweep begins a sweep.
 func (s *search) beginSweep() {
 	s.lanes.BeginSweep()
-	s.sweep = &sweep{place: store.FirstPlace(s.queue), start: s.begin(), policies: s.gates.version()}
+	s.sweep = &sweep{place: store.FirstPlace(s.queue), start: s.begin(), version: s.policies.Version()}
 	s.reporting = map[corruption]bool{}
 }
 
@@ -235,7 +238,7 @@ func (s *search) endSweep() {
 	w := s.sweep
 	s.sweep, s.reported = nil, s.reporting
 	forgotten := s.lanes.EndSweep(w.now, w.start)
-	if s.gates.version() != w.policies { // it may have used the old ones
+	if s.policies.Version() != w.version { // it may have used the old ones
 		s.lanes.Retime()
 	}
 	now := time.Now()

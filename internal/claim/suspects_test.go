@@ -68,7 +68,7 @@ func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller
 	l.table = l.fakes(class)
 	p := newTestPoller(PollerConfig{
 		Queue: "default", Budget: run.NewBudget(1e9, 0), Log: slog.New(slog.NewTextHandler(log, nil)),
-		Gates:    Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
+		Policies: policiesOf(map[string]*control.CompiledPolicy{"k": control.Compile(backoff.Zizq())}),
 		Handlers: map[string]*run.Handler{"k": {}},
 		Table:    &l.table, Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
 	}, fakeFinder{find: func() ([]store.Head, error) {

@@ -34,7 +34,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 		var broken error
 		p := newTestPoller(PollerConfig{
 			Queue: "default", PollInterval: time.Minute, AscendingIDs: true, Log: slog.New(slog.NewTextHandler(&log, nil)),
-			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(time.Minute))}}},
+			Policies: policiesOf(map[string]*control.CompiledPolicy{"k": control.Compile(backoff.Constant(time.Minute))}),
 		}, fakeFinder{find: func() ([]store.Head, error) { return heads, broken }})
 		s, start := p.search, time.Now()
 		for range 2 {
@@ -87,7 +87,7 @@ func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 		var heads []store.Head
 		p := newTestPoller(PollerConfig{
 			Queue: "default", PollInterval: time.Second, AscendingIDs: true,
-			Gates: Gates{handledKinds{"k": {Policy: control.Compile(backoff.Constant(0))}}},
+			Policies: policiesOf(map[string]*control.CompiledPolicy{"k": control.Compile(backoff.Constant(0))}),
 		}, fakeFinder{find: func() ([]store.Head, error) {
 			sweeps++
 			found := heads // a statement sees what was there when it began

@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/news"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/overdue"
 	"github.com/falldue/falldue/internal/retry"
@@ -66,7 +67,7 @@ type Config struct {
 	// OthersRetention is for tasks of kinds that the worker does not handle.
 	OthersRetention run.Retention
 	// Listen may be nil.
-	Listen claim.Listen
+	Listen news.Listen
 	Info   store.WorkerInfo
 	// Opened is called when dependencies have ended and tasks of a queue have become due. Without it
 	// the worker searches for the tasks, and notifies workers that listen.
@@ -172,7 +173,8 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	}
 
 	effects := effects{claimed, pollers, dispatchers}
-	overrides := control.NewOverrides(s, run.PoliciesOf(cfg.Handlers), effects, health, log)
+	kinds := run.PoliciesOf(cfg.Handlers)
+	overrides := control.NewOverrides(s, kinds, effects, health, log)
 	changes := control.NewChangeReader(s, overrides, effects, health, log)
 	perTask := control.NewTaskPolicies(s, policies, health, log)
 
@@ -210,7 +212,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 		limited = limited || limiter.Any
 		pollers[name] = claim.NewPoller(claim.PollerConfig{
 			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
-			Gates: claim.NewGates(name, changes, cfg.Handlers, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
+			Policies: control.NewPolicies(name, kinds, changes, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
 			PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Dispatcher: dispatchers[name], Settler: settler,
 			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
@@ -218,11 +220,11 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	}
 	queues := slices.Sorted(maps.Keys(cfg.Queues))
 	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
-	listener := claim.NewListener(cfg.Listen, s.Channel(), pollers, log)
+	listener := news.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log), upkeep.NewStepCleaner(s.DropOrphanedSteps, log),
 		upkeep.NewOverdueWatch(overdue.In(s), queues, cfg.Handlers, changes, overrides, log),
-		sweeper, claim.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
+		sweeper, news.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
 		roles = append(roles, upkeep.NewPermitCleaner(s.DropPermits, log))

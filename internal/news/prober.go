@@ -1,4 +1,6 @@
-package claim
+// Package news tells the pollers of a worker about tasks that other processes have stored. A prober polls for such
+// tasks, and a listener receives notifications of them.
+package news
 
 import (
 	"context"
@@ -28,7 +30,7 @@ type Prober struct {
 	pollInterval time.Duration
 	table        newsTable
 	changes      *control.ChangeReader
-	pollers      Pollers
+	pollers      pollers
 	demand       demand
 	listener     listener
 
@@ -41,6 +43,24 @@ type Prober struct {
 	arrival    time.Time      // when a probe last found a task that its pollers did not know
 }
 
+// pollers are the pollers of a worker.
+type pollers interface {
+	// Hint announces a task in a lane of a queue, which falls due after wait. It reports whether this
+	// worker runs such tasks.
+	Hint(queue string, at store.Lane, wait time.Duration) bool
+	// Waiting reports whether a poller waits for tasks.
+	Waiting() bool
+	// ClaimedAt returns when a poller last claimed a task, and SweptAt when the last sweep ended.
+	ClaimedAt() time.Time
+	SweptAt() time.Time
+	// SweepNow makes all pollers sweep soon.
+	SweepNow()
+	// Sleep makes the pollers sweep seldom, or no longer.
+	Sleep(asleep bool)
+	// Answered wakes the pollers that pause after a failure.
+	Answered()
+}
+
 // demand decides whether a probe is wanted.
 type demand interface {
 	wanted() bool
@@ -48,11 +68,11 @@ type demand interface {
 
 // waitingWorker wants a probe if the worker waits for tasks and a connection is free.
 type waitingWorker struct {
-	pollers Pollers
+	pollers pollers
 	table   interface{ Busy() bool }
 }
 
-func (w waitingWorker) wanted() bool { return w.pollers.wait() && !w.table.Busy() }
+func (w waitingWorker) wanted() bool { return w.pollers.Waiting() && !w.table.Busy() }
 
 // listener knows whether the worker is notified of tasks.
 type listener interface {
@@ -105,7 +125,7 @@ type probedTable interface {
 }
 
 // NewProber returns a prober. byID: ids ascend.
-func NewProber(table probedTable, byID bool, pollInterval time.Duration, changes *control.ChangeReader, pollers Pollers, listener listener) *Prober {
+func NewProber(table probedTable, byID bool, pollInterval time.Duration, changes *control.ChangeReader, pollers pollers, listener listener) *Prober {
 	return &Prober{
 		byID: byID, pollInterval: pollInterval, table: table, changes: changes, pollers: pollers,
 		demand: waitingWorker{pollers, table}, listener: listener,
@@ -131,7 +151,7 @@ func (p *Prober) Work(ctx context.Context) {
 			continue
 		}
 		if failures > 0 {
-			p.pollers.answered()
+			p.pollers.Answered()
 		}
 		failures, cost = 0, time.Since(start)
 	}
@@ -149,7 +169,7 @@ func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 		length = longest
 	}
 	p.idle, p.asleep = length == longest, time.Since(p.lastTask()) > asleepAfter
-	p.pollers.sleep(p.asleep && time.Since(p.probedAt) < 2*control.MaxProbePause)
+	p.pollers.Sleep(p.asleep && time.Since(p.probedAt) < 2*control.MaxProbePause)
 	if p.asleep {
 		return retry.Pause(ctx, max(control.MaxProbePause, least))
 	}
@@ -173,13 +193,10 @@ func (p *Prober) longest() time.Duration {
 
 // lastTask returns when a poller last claimed a task, or a probe last found one.
 func (p *Prober) lastTask() time.Time {
-	last := p.arrival
-	for _, poller := range p.pollers {
-		if at := poller.claimedAt(); at.After(last) {
-			last = at
-		}
+	if claimed := p.pollers.ClaimedAt(); claimed.After(p.arrival) {
+		return claimed
 	}
-	return last
+	return p.arrival
 }
 
 // probe notifies the pollers of the tasks that have come since the last probe.

@@ -1,4 +1,4 @@
-package claim
+package news
 
 import (
 	"context"
@@ -11,10 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
-	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
@@ -87,14 +85,73 @@ type listening bool
 
 func (l listening) Listening() bool { return bool(l) }
 
-// proberOf returns a prober of a worker that does not run, and its poller.
-func proberOf(s *storedTasks) (*Prober, *Poller) {
-	p := newTestPoller(PollerConfig{
-		Queue: "default", Budget: run.NewBudget(1, 0), Log: slog.New(slog.DiscardHandler), Handlers: map[string]*run.Handler{"k": {}},
-		Gates:        Gates{handledKinds{"k": {Policy: control.Compile(backoff.Zizq())}}},
-		PollInterval: time.Second, Table: fakeTable{},
-	}, fakeFinder{})
-	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: Pollers{"default": p}, demand: demandFunc(func() bool { return true }), listener: listening(false)}, p
+// fakePollers are the pollers of a worker that handles the kind "k".
+type fakePollers struct {
+	mu             sync.Mutex
+	due            map[store.Lane]time.Time // of the lanes that are known
+	swept, claimed time.Time
+	asleep         bool
+	sweepRequested bool
+}
+
+func (f *fakePollers) Hint(_ string, at store.Lane, wait time.Duration) bool {
+	f.set(func() { f.due[at] = time.Now().Add(wait) })
+	return at.Kind == "k"
+}
+
+func (*fakePollers) Waiting() bool          { return true }
+func (f *fakePollers) ClaimedAt() time.Time { return get(f, &f.claimed) }
+func (f *fakePollers) SweptAt() time.Time   { return get(f, &f.swept) }
+func (f *fakePollers) SweepNow()            { f.set(func() { f.sweepRequested = true }) }
+func (f *fakePollers) Sleep(asleep bool)    { f.set(func() { f.asleep = asleep }) }
+func (*fakePollers) Answered()              {}
+
+// set changes the pollers while a prober runs, and get reads one of their fields.
+func (f *fakePollers) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func get[T any](f *fakePollers, field *T) T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *field
+}
+
+// claim and sweep note that the pollers have claimed a task or made a sweep now.
+func (f *fakePollers) claim() { f.set(func() { f.claimed = time.Now() }) }
+func (f *fakePollers) sweep() { f.set(func() { f.swept = time.Now() }) }
+
+// dueNow lists the priorities of the lanes that are known and due.
+func (f *fakePollers) dueNow() (list []int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for at, due := range f.due {
+		if !due.After(time.Now()) {
+			list = append(list, at.Priority)
+		}
+	}
+	return list
+}
+
+// requested reports whether a sweep is requested, and withdraws the request.
+func (f *fakePollers) requested() (was bool) {
+	f.set(func() { was, f.sweepRequested = f.sweepRequested, false })
+	return was
+}
+
+// readerOf returns a reader of changes.
+func readerOf(table *controltest.Table) *control.ChangeReader {
+	log, report := slog.New(slog.DiscardHandler), control.NewHealthReport()
+	overrides := control.NewOverrides(controltest.Database{}, nil, controltest.Effects{}, report, log)
+	return control.NewChangeReader(table, overrides, controltest.Effects{}, report, log)
+}
+
+// proberOf returns a prober of a worker that does not run, and its pollers.
+func proberOf(s *storedTasks) (*Prober, *fakePollers) {
+	f := &fakePollers{due: map[store.Lane]time.Time{}}
+	return &Prober{byID: true, pollInterval: time.Second, table: s, changes: readerOf(nil), pollers: f, demand: demandFunc(func() bool { return true }), listener: listening(false)}, f
 }
 
 // TestProbesFollowActivity: a prober probes every 12 milliseconds while tasks come, four
@@ -104,7 +161,7 @@ func TestProbesFollowActivity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s storedTasks
-		p, poller := proberOf(&s)
+		p, pollers := proberOf(&s)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.Work(ctx)
@@ -112,9 +169,7 @@ func TestProbesFollowActivity(t *testing.T) {
 			before, _ := s.count()
 			for end := time.Now().Add(d); time.Now().Before(end); {
 				time.Sleep(time.Second)
-				poller.search.mu.Lock()
-				poller.search.last = time.Now() // a sweep each second
-				poller.search.mu.Unlock()
+				pollers.sweep() // each second
 			}
 			synctest.Wait()
 			after, _ := s.count()
@@ -132,7 +187,7 @@ func TestProbesFollowActivity(t *testing.T) {
 				time.Sleep(time.Second / 3) // the prober was idle
 			}
 			synctest.Wait()
-			if due := poller.lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+			if due := pollers.dueNow(); len(due) != int(id)+1 {
 				t.Fatalf("%v after task %d was stored %d lanes are known", time.Since(stored), id, len(due))
 			}
 		}
@@ -140,12 +195,12 @@ func TestProbesFollowActivity(t *testing.T) {
 			t.Errorf("while tasks come there are %v between two probes", pause)
 		}
 		probes(asleepAfter + 10*time.Second)
-		if n := probes(time.Hour) / 60; n > 35 || !poller.search.asleep.Load() {
-			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, poller.search.asleep.Load())
+		if n := probes(time.Hour) / 60; n > 35 || !get(pollers, &pollers.asleep) {
+			t.Errorf("a worker that has had no task for eleven minutes probes %d times a minute, and is asleep: %v", n, get(pollers, &pollers.asleep))
 		}
-		poller.lastClaim.Store(time.Now().UnixNano()) // a sweep found a task
-		if n := probes(time.Minute); n < 120 || poller.search.asleep.Load() {
-			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, poller.search.asleep.Load())
+		pollers.claim() // a sweep found a task
+		if n := probes(time.Minute); n < 120 || get(pollers, &pollers.asleep) {
+			t.Errorf("after a task the worker probes %d times a minute, and is asleep: %v", n, get(pollers, &pollers.asleep))
 		}
 	})
 }
@@ -155,7 +210,7 @@ func TestProberFindsLateCommits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := storedTasks{ids: []int64{1, 2, 3}}
-		p, poller := proberOf(&s)
+		p, pollers := proberOf(&s)
 		go p.Work(t.Context())
 		time.Sleep(time.Minute)
 		s.add(5)
@@ -166,7 +221,7 @@ func TestProberFindsLateCommits(t *testing.T) {
 			s.add(id - 1)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
-			if n := len(poller.lanes.Due(time.Now(), 1000)); n != int(id)/10*2+1 {
+			if n := len(pollers.dueNow()); n != int(id)/10*2+1 {
 				t.Fatalf("after the commits of tasks %d and %d, %d lanes are known", id, id-1, n)
 			}
 		}
@@ -192,12 +247,12 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := storedTasks{ids: []int64{3}}
-			p, poller := proberOf(&s)
+			p, pollers := proberOf(&s)
 			go p.Work(t.Context())
 			time.Sleep(time.Second)
 			found := func(id int64) bool {
 				synctest.Wait()
-				return slices.ContainsFunc(poller.lanes.Due(time.Now(), 1000), func(at store.Lane) bool { return at.Priority == int(id%1000) })
+				return slices.Contains(pollers.dueNow(), int(id%1000))
 			}
 			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done at once
 				s.set(func() { s.ids = []int64{3, id} })
@@ -230,7 +285,7 @@ func TestListeningWorkerLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s storedTasks
-		p, poller := proberOf(&s)
+		p, pollers := proberOf(&s)
 		p.listener = listening(true)
 		go p.Work(t.Context())
 		time.Sleep(time.Minute)
@@ -240,7 +295,7 @@ func TestListeningWorkerLooks(t *testing.T) {
 			s.add(id + 1)
 			time.Sleep(360 * time.Millisecond)
 			synctest.Wait()
-			if due := poller.lanes.Due(time.Now(), 1000); len(due) != int(id)+1 {
+			if due := pollers.dueNow(); len(due) != int(id)+1 {
 				t.Fatalf("after task %d was stored %d lanes are known", id, len(due))
 			}
 		}
@@ -270,7 +325,7 @@ func TestProberRests(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var s storedTasks
-			p, poller := proberOf(&s)
+			p, pollers := proberOf(&s)
 			rests := func() bool { return time.Since(p.arrival) < c.rest }
 			p.arrival = time.Now()
 			p.demand = demandFunc(func() bool { return !rests() || p.highWaters == nil && !c.sweep })
@@ -282,8 +337,8 @@ func TestProberRests(t *testing.T) {
 			s.add(7)
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
-			found := slices.ContainsFunc(poller.lanes.Due(time.Now(), 10), func(at store.Lane) bool { return at.Priority == 7 })
-			if n, _ := s.count(); found == c.sweep || !poller.sweepRequested.Load() || n < 10 {
+			found := slices.Contains(pollers.dueNow(), 7)
+			if n, _ := s.count(); found == c.sweep || !get(pollers, &pollers.sweepRequested) || n < 10 {
 				t.Errorf("%+v: after the rest the task is found: %v; there were %d probes", c, found, n)
 			}
 		})
@@ -295,7 +350,7 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s storedTasks
-		p, poller := proberOf(&s)
+		p, pollers := proberOf(&s)
 		go p.Work(t.Context())
 		time.Sleep(time.Minute)
 		s.set(func() {
@@ -307,8 +362,8 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		s.set(func() {
-			if !poller.sweepRequested.Load() || s.pages > 200 {
-				t.Errorf("a sweep is requested: %v; %d pages were read", poller.sweepRequested.Load(), s.pages)
+			if !get(pollers, &pollers.sweepRequested) || s.pages > 200 {
+				t.Errorf("a sweep is requested: %v; %d pages were read", get(pollers, &pollers.sweepRequested), s.pages)
 			}
 		})
 		s.set(func() { s.err, s.pages = errors.New("the database is away"), 0 })
@@ -322,7 +377,7 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 		s.set(func() { s.err, s.ids = nil, append(s.ids, 100_777) })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if due := poller.lanes.Due(time.Now(), 1000); !slices.ContainsFunc(due, func(at store.Lane) bool { return at.Priority == 777 }) {
+		if !slices.Contains(pollers.dueNow(), 777) {
 			t.Error("a task that was stored meanwhile is not found")
 		}
 	})
@@ -380,7 +435,7 @@ func TestProberAsksForSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s storedTasks
-		p, poller := proberOf(&s)
+		p, pollers := proberOf(&s)
 		p.byID = false
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -389,7 +444,7 @@ func TestProberAsksForSweeps(t *testing.T) {
 			for end := time.Now().Add(d); time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
-				if poller.sweepRequested.Swap(false) {
+				if pollers.requested() {
 					n++
 				}
 			}
@@ -403,9 +458,9 @@ func TestProberAsksForSweeps(t *testing.T) {
 		if n := requests(time.Minute); n > 0 {
 			t.Errorf("a worker that is asleep asks for %d sweeps a minute", n)
 		}
-		poller.lastClaim.Store(time.Now().UnixNano())
+		pollers.claim()
 		requests(time.Second / 2)
-		poller.lastClaim.Store(time.Now().UnixNano())
+		pollers.claim()
 		if n := requests(time.Second / 4); n < 15 || n > 22 {
 			t.Errorf("in a quarter of a second after a task the worker asks for %d sweeps, want 20", n)
 		}

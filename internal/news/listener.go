@@ -1,4 +1,4 @@
-package claim
+package news
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type Listener struct {
 	listen  Listen
 	channel string
 	pollers notified
-	events  events
+	log     *slog.Logger
 	active  atomic.Bool // it listens
 }
 
@@ -29,7 +29,7 @@ type notified interface {
 
 // NewListener returns a listener on a channel. Without a user's function it never listens.
 func NewListener(listen Listen, channel string, pollers notified, log *slog.Logger) *Listener {
-	return &Listener{listen: listen, channel: channel, pollers: pollers, events: events{log}}
+	return &Listener{listen: listen, channel: channel, pollers: pollers, log: log}
 }
 
 // Listening reports whether the worker is notified of tasks.
@@ -47,7 +47,7 @@ func (l *Listener) Work(ctx context.Context) {
 		start := time.Now()
 		err := l.listen(ctx, l.channel, func(notice string) {
 			if failing.Swap(false) {
-				l.events.listens()
+				l.log.Info("falldue: listening again")
 			}
 			l.active.Store(true)
 			l.pollers.Notified(notice)
@@ -60,7 +60,7 @@ func (l *Listener) Work(ctx context.Context) {
 			err = errors.New("Notifications.Listen returned before its context ended")
 		}
 		if !failing.Swap(true) || time.Since(reported) >= listenFailureEvery {
-			l.events.listenFailed(err)
+			l.log.Warn("falldue: cannot listen; the worker polls for tasks of other processes", retry.FailedIn("listener", err))
 			reported = time.Now()
 		}
 		if time.Since(start) >= listenFailureEvery {
