@@ -64,6 +64,8 @@ type life struct {
 	retries      []Event
 	started      []Event // by fence
 	ended        map[int64]Event
+	steps        []Event // by fence
+	amendments   []Event
 	committed    map[int64]bool
 	claims       map[int64]time.Time // when they were made, as the database has it
 	rows         []Row
@@ -81,7 +83,12 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		}
 		return l
 	}
+	var givenUp []Event
 	for _, e := range history {
+		if e.What == GivenUp {
+			givenUp = append(givenUp, e)
+			continue
+		}
 		if e.What == Existed && lifeOf(e.Key, e.ID) == e.Key || e.What == Changing || e.What == Changed {
 			continue // of no task's life
 		}
@@ -112,6 +119,10 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		case Claimed:
 			micros, _ := strconv.ParseInt(e.Outcome, 10, 64)
 			l.claims[e.Fence] = time.UnixMicro(micros)
+		case StepRan, StepDone, Continued, Saved, Misread:
+			l.steps = append(l.steps, e)
+		case Amended, Refused, Saw:
+			l.amendments = append(l.amendments, e)
 		case Exceeded:
 			v.count(&v.Exceeded, "exceeded", e.Key, e.Outcome+" ran at once")
 		}
@@ -120,9 +131,12 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		l := of(lifeOf(r.Key, r.ID))
 		l.rows = append(l.rows, r)
 	}
+	giveUp(lives, givenUp)
 	groups := changesOf(history)
 	for _, l := range lives {
-		l.retried = l.retried || slices.ContainsFunc(groups[groupOf(l.key)], made.retries)
+		l.retried = l.retried || slices.ContainsFunc(groups[groupOf(l.key)], made.retries) ||
+			slices.ContainsFunc(l.rows, func(r Row) bool { return r.Kind == haltingName })
+		sortSteps(l.steps)
 		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
 		slices.Sort(l.ids)
 		l.ids = slices.Compact(l.ids)
@@ -137,7 +151,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	for _, f := range tooOften(lives) {
 		v.count(&v.Exceeded, "exceeded", f.key, f.text)
 	}
-	for _, f := range slices.Concat(forgotten(lives), notRunAgain(lives), replacedInVain(lives), withoutHolder(history, table)) {
+	for _, f := range slices.Concat(forgotten(lives), notRunAgain(lives), replacedInVain(lives), amendedWrongly(lives), withoutHolder(history, table)) {
 		v.count(&v.Lost, "lost", f.key, f.text)
 	}
 	for _, f := range unexplained(lives, groups) {
@@ -176,7 +190,7 @@ func (c Checker) lost(l *life) string {
 		}
 	}
 	for _, r := range l.rows {
-		if r.State != "done" && r.State != "dead" && len(r.After) == 0 {
+		if r.State != "done" && (r.State != "dead" || r.Kind == haltingName) && len(r.After) == 0 {
 			return fmt.Sprintf("id %d ended as %s", r.ID, r.State)
 		}
 	}
@@ -208,7 +222,13 @@ func (c Checker) doubled(l *life) string {
 			}
 		}
 	}
+	if again := ranAgain(l); again != "" {
+		return again
+	}
 	for _, r := range l.rows {
+		if twice := partsTwice(r); twice != "" {
+			return twice
+		}
 		if len(r.Effects) > 1 {
 			return fmt.Sprintf("its effect was committed %d times, by claims %v", len(r.Effects), r.Effects)
 		}
@@ -218,9 +238,9 @@ func (c Checker) doubled(l *life) string {
 
 // stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
-	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.staleReport, c.missingRecord, c.miscounted}
+	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.staleReport, c.staleParts, c.missingRecord, c.miscounted}
 	if l.retried { // which counts attempts from 0, and of a run that was cancelled before it there is no record
-		checks = checks[:4]
+		checks = checks[:5]
 	}
 	for _, r := range l.rows {
 		for _, check := range checks {

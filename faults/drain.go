@@ -11,7 +11,7 @@ import (
 )
 
 // drained waits until no task waits or runs any more, but for those that are to wait for a
-// retry of a dead one.
+// retry of a dead one. It retries the dead ones that halt their sequences.
 func drained(ctx context.Context, q *falldue.Queue) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -29,6 +29,11 @@ func drained(ctx context.Context, q *falldue.Queue) error {
 				case falldue.StateBlocked:
 					blocked += c.Tasks
 				}
+			}
+			if err == nil {
+				var dead int
+				dead, err = retryHalting(ctx, q)
+				left += int64(dead)
 			}
 			if left == 0 && blocked > 0 {
 				left, err = unfinished(ctx, q) // some may have been opened meanwhile

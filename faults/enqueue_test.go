@@ -44,7 +44,7 @@ func enqueueOverCutLinks(t *testing.T, d *database, driver string) {
 	if role.DSN, err = changed(d.engine, d.dsn, r.address, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	db, through, err := role.open(t.Context())
+	db, through, err := role.open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

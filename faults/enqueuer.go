@@ -15,14 +15,15 @@ import (
 // has acknowledged.
 type enqueuer struct {
 	Role
-	db      *sqlx.DB
-	queue   *falldue.Queue
-	history *History
-	kinds   kinds
-	dice    *rand.Rand
-	made    int // keys
-	group   group
-	graphs  []graph
+	db        *sqlx.DB
+	queue     *falldue.Queue
+	history   *History
+	kinds     kinds
+	dice      *rand.Rand
+	made      int // keys
+	group     group
+	graphs    []graph
+	amendable []amendable
 }
 
 // Enqueue enqueues as many jobs as the role says, or until ctx ends. It does not retry
@@ -33,7 +34,7 @@ func (r Role) Enqueue(ctx context.Context) error {
 		return err
 	}
 	defer history.Close()
-	db, q, err := r.open(ctx)
+	db, q, err := r.open(ctx, nil)
 	if err != nil {
 		return unless(ctx, err)
 	}
@@ -71,6 +72,11 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 		return e.changeGroup(ctx)
 	case len(e.graphs) > 0 && e.dice.IntN(retryEvery) == 0:
 		return e.retryGraph(ctx)
+	case e.Limited && e.dice.IntN(amendEvery) == 0:
+		return e.amend(ctx)
+	case e.Limited && e.dice.IntN(mendEvery) == 0:
+		_, err := retryHalting(ctx, e.queue)
+		return err
 	case e.Limited && e.dice.IntN(3) == 0:
 		return e.uniquely(ctx)
 	}
@@ -88,6 +94,14 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			kind, opts = e.kinds.rated, falldue.EnqueueOptions{Key: ratedKey(e.made)}
 		case e.Limited && e.made%orderedEvery == 0:
 			kind, opts = e.kinds.ordered, falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
+		case e.Limited && e.made%haltingEvery == 0:
+			kind, opts = e.kinds.halting, falldue.EnqueueOptions{Key: sequenceKey(e.Name, e.made)}
+		case e.Limited && e.made%stubbornEvery == 0:
+			kind = e.kinds.stubborn
+		case e.Limited && e.made%steppedEvery == 0:
+			kind = e.kinds.stepped
+		case e.Limited && e.made%gatheredEvery == 0:
+			kind = e.kinds.gathered
 		}
 		params[i] = kind.Params(Job{Key: keys[i]}, opts)
 	}

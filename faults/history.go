@@ -43,6 +43,23 @@ const (
 	Retrying = "retrying"
 	// Retried: it has done so. The job was dead after the claim.
 	Retried = "retried"
+	// StepRan: a run began the function of a step. The outcome is the step's name.
+	StepRan = "step-ran"
+	// StepDone: the database has recorded the step, in this run or an earlier one. The outcome is
+	// the name and the result.
+	StepDone = "step-done"
+	// Continued: a step with a cursor began. Saved: it has saved the cursor. The outcome is the cursor.
+	Continued, Saved = "continued", "saved"
+	// Misread: the steps of earlier runs could not be read.
+	Misread = "misread"
+	// Amending: an enqueuer is about to change a job that waits. The attempt is the version of its arguments.
+	Amending = "amending"
+	// Amended: it has done so. Refused: the database has refused it.
+	Amended, Refused = "amended", "refused"
+	// Saw: a run has the version of the arguments.
+	Saw = "saw"
+	// GivenUp: a worker has given up a handler that got stuck. Only the ID and the fence name it.
+	GivenUp = "given-up"
 	// Exceeded: a limited job ran beside more of them than the limit allows. The outcome is
 	// how many ran.
 	Exceeded = "exceeded"

@@ -140,7 +140,7 @@ func named(r Role, name string) Role {
 func prepare(t *testing.T, role Role) (*sqlx.DB, *falldue.Queue) {
 	t.Helper()
 	role.Name = "checker"
-	db, q, err := role.open(t.Context())
+	db, q, err := role.open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -21,6 +22,8 @@ type Job struct {
 	OnDeath onDeath `json:"on_death,omitempty"`
 	// Dies says that the job is never done: it is discarded instead.
 	Dies bool `json:"dies,omitempty"`
+	// Version counts the changes of the job's arguments while it waits.
+	Version int `json:"version,omitempty"`
 }
 
 // maxAttempts is the number of failures after which a job is dead.
@@ -37,9 +40,10 @@ var policies = []string{
 // returned. The handler of a transactional job settles it itself, together with an
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
 // one after the other. Few rated jobs start at a time. Jobs of the kind changed are cancelled, retried
-// and deleted.
+// and deleted. A stepped job has steps, and gathered jobs run in batches. An amended job is changed while it waits.
+// Handlers of stubborn jobs get stuck. A dead job of the kind halting halts its sequence until it is retried in place.
 type kinds struct {
-	plain, transactional, limited, ordered, rated, changed falldue.Kind[Job]
+	plain, transactional, limited, ordered, rated, changed, stepped, gathered, amended, stubborn, halting falldue.Kind[Job]
 }
 
 const plainName, transactionalName = "plain", "transactional"
@@ -52,10 +56,16 @@ func newKinds(policy string) (kinds, error) {
 	cfg := falldue.KindConfig{Policy: p}
 	k := kinds{plain: falldue.NewKind[Job](plainName, cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
 	k.changed = falldue.NewKind[Job](changedName, cfg)
+	k.stepped, k.gathered, k.amended = falldue.NewKind[Job](steppedName, cfg), falldue.NewKind[Job](gatheredName, cfg), falldue.NewKind[Job](amendedName, cfg)
+	cfg.Timeout = stubbornTimeout
+	k.stubborn = falldue.NewKind[Job](stubbornName, cfg)
+	cfg.Timeout = 0
 	cfg.Limits = []falldue.Limit{falldue.AtMost(mostLimited), falldue.AtMost(mostOfKey).PerKey()}
 	k.limited = falldue.NewKind[Job](limitedName, cfg)
 	cfg.Limits = []falldue.Limit{falldue.InOrder()}
 	k.ordered = falldue.NewKind[Job](orderedName, cfg)
+	cfg.Limits = []falldue.Limit{falldue.InOrder().HaltOnDeath()}
+	k.halting = falldue.NewKind[Job](haltingName, cfg)
 	cfg.Limits = rates()
 	k.rated = falldue.NewKind[Job](ratedName, cfg)
 	return k, nil
@@ -98,6 +108,19 @@ func planFor(seed uint64, job Job, fence int64, longest time.Duration) plan {
 		p.outcome = OutcomeDiscarded
 	}
 	return p
+}
+
+// work takes as long as planned, or until ctx ends.
+func (p plan) work(ctx context.Context) {
+	if p.blind {
+		ctx = context.WithoutCancel(ctx)
+	}
+	timer := time.NewTimer(p.after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // span draws a duration from 0 to d.

@@ -104,7 +104,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 		small.close()
 	}
 	role := Role{Name: "checker", Driver: testdb.Drivers(r.Engine)[0], DSN: r.db.dsn, Connections: 8, Lease: lease, Policy: policies[0]}
-	if r.admin, r.queue, err = role.open(ctx); err != nil {
+	if r.admin, r.queue, err = role.open(ctx, nil); err != nil {
 		return err
 	}
 	if err := r.queue.Migrate(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 type Row struct {
 	ID    int64
 	Key   string
+	Kind  string
 	State string
 	// Attempts and Fence are the columns of the task.
 	Attempts int
@@ -28,6 +29,8 @@ type Row struct {
 	// Transactional reports whether its handler ends it by DoneTx, in one
 	// transaction with an effect.
 	Transactional bool
+	// Version counts the changes of its arguments while it waited.
+	Version int
 	// Unique is the same of tasks of which one alone may be unfinished, or "".
 	Unique string
 	// CreatedAt is when the task was stored, EndedAt when it ended. FirstAttemptedAt is when
@@ -47,8 +50,9 @@ type Row struct {
 	// has of it.
 	Reports bool
 	Report  Report
-	// Effects are the fences under which effects were committed.
+	// Effects are the fences under which effects were committed, and Parts those of a task with steps.
 	Effects []int64
+	Parts   []Part
 	// Records are the recorded attempts.
 	Records []Record
 }
@@ -62,13 +66,13 @@ type Record struct {
 }
 
 // createEffects creates the table that transactional jobs write to.
-const createEffects = "create table effects (task_id bigint not null, fence bigint not null)"
+const createEffects = "create table effects (task_id bigint not null, fence bigint not null, part int not null)"
 
 func insertEffect(engine dialect.Name) string {
 	if engine == dialect.Postgres {
-		return "insert into effects (task_id, fence) values ($1, $2)"
+		return "insert into effects (task_id, fence, part) values ($1, $2, $3)"
 	}
-	return "insert into effects (task_id, fence) values (?, ?)"
+	return "insert into effects (task_id, fence, part) values (?, ?, ?)"
 }
 
 // ReadTable reads all tasks with their recorded attempts and their effects.
@@ -101,8 +105,9 @@ func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error
 	var effects []struct {
 		Task  int64 `db:"task_id"`
 		Fence int64 `db:"fence"`
+		Part  int   `db:"part"`
 	}
-	if err := db.SelectContext(ctx, &effects, "select task_id, fence from effects"); err != nil {
+	if err := db.SelectContext(ctx, &effects, "select task_id, fence, part from effects order by part, fence"); err != nil {
 		return nil, err
 	}
 	for _, e := range effects {
@@ -110,7 +115,11 @@ func ReadTable(ctx context.Context, db *sqlx.DB, q *falldue.Queue) ([]Row, error
 		if !ok {
 			return nil, fmt.Errorf("there is an effect of task %d, which is not in the table", e.Task)
 		}
-		rows[i].Effects = append(rows[i].Effects, e.Fence)
+		if rows[i].Kind == steppedName {
+			rows[i].Parts = append(rows[i].Parts, Part{e.Part, e.Fence})
+		} else {
+			rows[i].Effects = append(rows[i].Effects, e.Fence)
+		}
 	}
 	reports, err := readReports(ctx, db)
 	if err != nil {
@@ -146,17 +155,17 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 		return Row{}, fmt.Errorf("payload of task %d: %w", t.ID, err)
 	}
 	row := Row{
-		ID: t.ID, Key: job.Key, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
-		Transactional: t.Kind == transactionalName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
+		ID: t.ID, Key: job.Key, Kind: t.Kind, Version: job.Version, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
+		Transactional: t.Kind == transactionalName || t.Kind == stubbornName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
 		FirstAttemptedAt: t.FirstAttemptedAt, AttemptedAt: t.AttemptedAt, After: job.members(), OnDeath: job.OnDeath,
 	}
 	switch t.Kind {
-	case plainName, changedName, orderedName:
+	case plainName, changedName, orderedName, amendedName, haltingName:
 		row.Reports = job.reports()
 	}
 	switch t.Kind {
-	case orderedName:
-		row.Sequence = t.Key
+	case orderedName, haltingName:
+		row.Sequence = t.Kind + "/" + t.Key
 	case ratedName:
 		row.Rated = t.Key
 	}

@@ -135,7 +135,7 @@ func (r Role) EnqueueUnique(ctx context.Context) error {
 		return err
 	}
 	defer history.Close()
-	db, q, err := r.open(ctx)
+	db, q, err := r.open(ctx, nil)
 	if err != nil {
 		return unless(ctx, err)
 	}

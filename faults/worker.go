@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/many"
 	"github.com/falldue/falldue/periodic"
 )
 
@@ -63,8 +65,8 @@ type Role struct {
 const openTime = time.Minute
 
 // open opens the role's pool and a queue on it. It waits for a server that does not
-// answer yet.
-func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
+// answer yet. onStuck is called for handlers that the worker gives up.
+func (r Role) open(ctx context.Context, onStuck func(falldue.RunInfo, error) error) (*sqlx.DB, *falldue.Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	db, err := testdb.OpenDSN(r.Driver, r.DSN)
@@ -78,6 +80,7 @@ func (r Role) open(ctx context.Context) (*sqlx.DB, *falldue.Queue, error) {
 		q, err := falldue.New(db, falldue.Config{
 			Name: r.Name, Concurrency: r.Handlers, Lease: r.Lease, Logger: log,
 			DoneRetention: 24 * time.Hour, PollInterval: 100 * time.Millisecond, TransactionPooling: r.Pooled, Notifications: falldue.Notifications{Mode: r.Notify},
+			StuckTimeout: stuckTimeout, MaxStuck: math.MaxInt, OnStuck: onStuck, // without an end, since the process does not end by itself
 		})
 		if err == nil {
 			return db, q, nil
@@ -100,8 +103,9 @@ type worker struct {
 	db      *sqlx.DB
 	queue   *falldue.Queue
 	history *History
-	insert  string // of an effect
-	count   string // of limited jobs that run
+	insert  string        // of an effect
+	ended   chan struct{} // closed when the work has ended
+	count   string        // of limited jobs that run
 }
 
 // Work runs jobs until ctx ends.
@@ -111,12 +115,14 @@ func (r Role) Work(ctx context.Context) error {
 		return err
 	}
 	defer history.Close()
-	db, q, err := r.open(ctx)
+	w := &worker{Role: r, history: history, ended: make(chan struct{})}
+	defer close(w.ended)
+	db, q, err := r.open(ctx, w.onStuck)
 	if err != nil {
 		return unless(ctx, err)
 	}
 	defer db.Close()
-	w := &worker{Role: r, db: db, queue: q, history: history, insert: insertEffect(q.Engine()), count: countLimited(hooks.StoreOf(q).Server())}
+	w.db, w.queue, w.insert, w.count = db, q, insertEffect(q.Engine()), countLimited(hooks.StoreOf(q).Server())
 	kinds, err := newKinds(r.Policy)
 	if err != nil {
 		return err
@@ -127,6 +133,11 @@ func (r Role) Work(ctx context.Context) error {
 	falldue.Handle(q, kinds.ordered, w.plain)
 	falldue.Handle(q, kinds.rated, w.rated)
 	falldue.Handle(q, kinds.changed, w.plain)
+	falldue.Handle(q, kinds.stepped, w.stepped)
+	many.Handle(q, kinds.gathered, w.batches(), w.gathered)
+	falldue.Handle(q, kinds.amended, w.amended)
+	falldue.Handle(q, kinds.stubborn, w.stubborn)
+	falldue.Handle(q, kinds.halting, w.plain)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)
@@ -137,6 +148,9 @@ func (r Role) Work(ctx context.Context) error {
 	}
 	for {
 		err := run(ctx)
+		if ctx.Err() != nil && errors.Is(err, falldue.ErrStuck) {
+			return nil // some handlers never return
+		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, falldue.ErrInvalid) || errors.Is(err, falldue.ErrNotMigrated) {
 			return err
 		}
@@ -172,7 +186,11 @@ func (w *worker) plain(ctx context.Context, t falldue.Task[Job]) error {
 
 // transactional runs a job that settles itself, together with an effect.
 func (w *worker) transactional(ctx context.Context, t falldue.Task[Job]) error {
-	p := w.begin(ctx, t)
+	return w.complete(ctx, t, w.begin(ctx, t))
+}
+
+// complete ends a run of a job that settles itself, as planned.
+func (w *worker) complete(ctx context.Context, t falldue.Task[Job], p plan) error {
 	if p.outcome != OutcomeDone {
 		return w.end(ctx, t, p)
 	}
@@ -200,7 +218,7 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction,
 	if err != nil {
 		return nil, err
 	}
-	if _, err = tx.ExecContext(ctx, w.insert, t.ID, t.Fence); err == nil {
+	if _, err = tx.ExecContext(ctx, w.insert, t.ID, t.Fence, 0); err == nil {
 		err = t.DoneTx(ctx, tx)
 	}
 	if err != nil {
@@ -214,15 +232,7 @@ func (w *worker) effect(ctx context.Context, t falldue.Task[Job]) (*transaction,
 func (w *worker) begin(ctx context.Context, t falldue.Task[Job]) plan {
 	w.write(Started, t, "")
 	p := planFor(w.Seed, t.Args, t.Fence, w.Longest)
-	if p.blind {
-		ctx = context.WithoutCancel(ctx)
-	}
-	timer := time.NewTimer(p.after)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	p.work(ctx)
 	return p
 }
 
