@@ -728,3 +728,15 @@ func TestWaitingTasksAreEdited(t *testing.T) {
 		t.Errorf("the audit has %+v, error %v", deeds, err)
 	}
 }
+
+// TestTaskShowsItsOptions: the page of a task has the options that were set for the task, and when its wait ends.
+func TestTaskShowsItsOptions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "sqlite", dash.Options{})
+	policy := backoff.ParseDeferred("delay 1h").WithStartWithin(time.Hour)
+	receipt, err := webhook.Enqueue(t.Context(), s.queue, json.RawMessage("{}"), falldue.EnqueueOptions{Timeout: 90 * time.Second, MaxAttempts: 7, Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.see(fmt.Sprint("task?id=", receipt.ID), "1.5 min, set for this task", "0 of 7", "limit set for this task", "Expires", "Set for this task.")
+}

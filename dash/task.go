@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/steps"
@@ -206,6 +208,43 @@ func (v taskPageView) Limit() int {
 		return 0
 	}
 	return policy.MaxAttempts()
+}
+
+// bound is a limit in time of a task. At is zero for a limit without a known end.
+type bound struct {
+	Name, Text string
+	At         time.Time
+}
+
+// Bounds are the times at which the task's run, its wait or its retries end, and its own timeout.
+func (v taskPageView) Bounds() []bound {
+	policy, known := v.Policies.Of(v.Task)
+	return boundsOf(v.Task, policy, known)
+}
+
+// boundsOf returns the bounds of a task under a policy, if the policy is known.
+func boundsOf(t falldue.TaskInfo, policy backoff.Policy, known bool) (list []bound) {
+	running := ops.Running(t)
+	if t.Timeout > 0 {
+		b := bound{Name: "Timeout", Text: chart.Duration(t.Timeout) + ", set for this task"}
+		if running {
+			b.At = t.AttemptedAt.Add(t.Timeout)
+		}
+		list = append(list, b)
+	}
+	if running {
+		list = append(list, bound{Name: "Lease ends", Text: "unless its worker extends it", At: t.UpdatedAt})
+	}
+	if !known || finished(t.State) {
+		return list
+	}
+	if d := policy.StartWithin(); d > 0 && t.State == falldue.StateOpen && t.Attempts == 0 {
+		list = append(list, bound{Name: "Expires", Text: "cancelled if it has not started by then", At: t.UpdatedAt.Add(d)})
+	}
+	if d := policy.MaxElapsed(); d > 0 && !t.FirstAttemptedAt.IsZero() {
+		list = append(list, bound{Name: "No retry after", Text: chart.Duration(d) + " after its first attempt", At: t.FirstAttemptedAt.Add(d)})
+	}
+	return list
 }
 
 // event is a point of the timeline.

@@ -1,0 +1,45 @@
+package dash
+
+import (
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+)
+
+// TestBounds: a task's timeout counts from the start of its run, its expiry from its due time, and the end of its
+// retries from its first attempt.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 12, 11, 14, 2, 0, 0, time.UTC)
+	policy := backoff.ParseDeferred("delay 1m").WithStartWithin(time.Hour).WithMaxElapsed(2 * time.Hour)
+	fresh := falldue.TaskInfo{State: falldue.StateOpen, UpdatedAt: now.Add(-time.Minute), Now: now, Timeout: time.Minute}
+	run := fresh
+	run.Attempts, run.ClaimedBy, run.UpdatedAt, run.AttemptedAt, run.FirstAttemptedAt = 1, "w", now.Add(30*time.Second), now.Add(-time.Second), now.Add(-time.Second)
+	dead := run
+	dead.State = falldue.StateDead
+	for _, c := range []struct {
+		name string
+		task falldue.TaskInfo
+		want map[string]time.Duration
+	}{
+		{"new", fresh, map[string]time.Duration{"Timeout": 0, "Expires": 59 * time.Minute}},
+		{"running", run, map[string]time.Duration{"Timeout": 59 * time.Second, "Lease ends": 30 * time.Second, "No retry after": 2*time.Hour - time.Second}},
+		{"dead", dead, map[string]time.Duration{"Timeout": 0}},
+	} {
+		list := boundsOf(c.task, policy, true)
+		for _, b := range list {
+			in := time.Duration(0)
+			if !b.At.IsZero() {
+				in = b.At.Sub(now)
+			}
+			if want, ok := c.want[b.Name]; !ok || in != want {
+				t.Errorf("%s: %+v", c.name, b)
+			}
+		}
+		if len(list) != len(c.want) {
+			t.Errorf("%s: %+v", c.name, list)
+		}
+	}
+}
