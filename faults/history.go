@@ -48,14 +48,18 @@ const (
 	// StepDone: the database has recorded the step, in this run or an earlier one. The outcome is
 	// the name and the result.
 	StepDone = "step-done"
-	// Continued: a step with a cursor began. Saved: it has saved the cursor. The outcome is the cursor.
-	Continued, Saved = "continued", "saved"
+	// Continued: a step with a cursor began. The outcome is the cursor.
+	Continued = "continued"
+	// Saved: a step has saved its cursor, which is the outcome.
+	Saved = "saved"
 	// Misread: the steps of earlier runs could not be read.
 	Misread = "misread"
 	// Amending: an enqueuer is about to change a job that waits. The attempt is the version of its arguments.
 	Amending = "amending"
-	// Amended: it has done so. Refused: the database has refused it.
-	Amended, Refused = "amended", "refused"
+	// Amended: an enqueuer has changed the job.
+	Amended = "amended"
+	// Refused: the database has refused the change.
+	Refused = "refused"
 	// Saw: a run has the version of the arguments.
 	Saw = "saw"
 	// GivenUp: a worker has given up a handler that got stuck. Only the ID and the fence name it.
