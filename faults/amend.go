@@ -16,7 +16,7 @@ const (
 	// One enqueue in amendEvery is of a job that waits, or changes one of the last keptAmended of these, in
 	// runs that have limited jobs, too.
 	amendEvery  = 8
-	keptAmended = 6
+	keptAmended = 3
 )
 
 // amendable is a job whose arguments, time and priority its enqueuer changes.
@@ -28,7 +28,7 @@ type amendable struct {
 // amend enqueues a job that waits for a moment, or changes such a job. It may run already, and then the
 // change is refused.
 func (e *enqueuer) amend(ctx context.Context) error {
-	wait := span(e.dice, 300*time.Millisecond)
+	wait := span(e.dice, 2*time.Second)
 	if len(e.amendable) < keptAmended || e.dice.IntN(4) == 0 {
 		e.made++
 		job := Job{Key: keyOf(e.Name, e.made)}
@@ -66,15 +66,16 @@ func (e *enqueuer) amend(ctx context.Context) error {
 	case errors.Is(err, falldue.ErrRunning), errors.Is(err, falldue.ErrWrongState):
 		event.What = Refused
 	default:
-		return err // nobody knows
+		return err // the change may have been made
 	}
 	e.history.Write(event)
 	return nil
 }
 
-// amended runs a job, and records which arguments the run has.
+// amended runs a job, and records which arguments the run has. Many runs take so long that changes meet them.
 func (w *worker) amended(ctx context.Context, t falldue.Task[Job]) error {
 	w.history.Write(Event{What: Saw, Key: t.Args.Key, ID: t.ID, Fence: t.Fence, Attempt: t.Args.Version})
+	plan{after: time.Duration(t.ID%4) * 100 * time.Millisecond}.work(ctx)
 	return w.plain(ctx, t)
 }
 

@@ -11,12 +11,12 @@ import (
 const (
 	haltingName = "halting"
 	// One job in haltingEvery is part of a sequence that a dead job halts, and one enqueue in
-	// mendEvery retries these in place, in runs that have limited jobs, too.
+	// mendEvery retries the dead ones, in runs that have limited jobs, too.
 	haltingEvery, mendEvery = 19, 20
 )
 
-// retryHalting retries the dead jobs that halt their sequences in place, so that the jobs behind them wait until
-// they are done. It returns how many there were.
+// retryHalting retries the dead jobs that halt their sequences. The jobs behind them wait until they are done.
+// retryHalting returns the number of dead jobs.
 func retryHalting(ctx context.Context, q *falldue.Queue) (int, error) {
 	page, err := ops.New(q).Tasks(ctx, ops.Filter{Kind: haltingName, State: falldue.StateDead})
 	if err != nil {

@@ -45,8 +45,7 @@ const (
 	Retried = "retried"
 	// StepRan: a run began the function of a step. The outcome is the step's name.
 	StepRan = "step-ran"
-	// StepDone: the database has recorded the step, in this run or an earlier one. The outcome is
-	// the name and the result.
+	// StepDone: a run knows that the database has recorded the step. The outcome is the name and the result.
 	StepDone = "step-done"
 	// Continued: a step with a cursor began. The outcome is the cursor.
 	Continued = "continued"

@@ -41,7 +41,7 @@ var policies = []string{
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
 // one after the other. Few rated jobs start at a time. Jobs of the kind changed are cancelled, retried
 // and deleted. A stepped job has steps, and gathered jobs run in batches. An amended job is changed while it waits.
-// Handlers of stubborn jobs get stuck. A dead job of the kind halting halts its sequence until it is retried in place.
+// Handlers of stubborn jobs get stuck. A dead job of the kind halting halts its sequence until the job is retried.
 type kinds struct {
 	plain, transactional, limited, ordered, rated, changed, stepped, gathered, amended, stubborn, halting falldue.Kind[Job]
 }

@@ -131,8 +131,8 @@ type Part struct {
 	Fence int64
 }
 
-// ranAgain returns what is wrong with the steps of a task by its history, or "": a step that ran after the
-// database had recorded it, and a loop that began before the cursor that it had saved.
+// ranAgain describes a step that ran again after it was recorded, or a loop that began before its saved cursor.
+// It returns "" if the history of a task has neither.
 func ranAgain(l *life) string {
 	done, saved := map[string]Event{}, Event{}
 	for _, e := range l.steps { // by fence
@@ -214,7 +214,7 @@ func (c Checker) staleParts(l *life, r Row) string {
 	return ""
 }
 
-// sortSteps sorts the events of steps by claim, and those of a claim as they happened.
+// sortSteps sorts the events of steps by claim. The events of one claim stay in their order.
 func sortSteps(events []Event) {
 	slices.SortStableFunc(events, func(a, b Event) int { return int(a.Fence - b.Fence) })
 }

@@ -20,7 +20,7 @@ const (
 
 // stubborn runs a job that ends itself together with an effect. Half of its runs ignore the end of their context.
 // Half of these never return, so that the tasks of the run end only if such handlers give up their slots.
-// The others go on later as if they were still in time.
+// The others end later, and settle as if they were in time.
 func (w *worker) stubborn(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
 	dice := rand.New(rand.NewPCG(w.Seed, uint64(t.ID)<<16+uint64(t.Fence))) //nolint:gosec // ids are positive
@@ -41,7 +41,7 @@ func (w *worker) stubborn(ctx context.Context, t falldue.Task[Job]) error {
 	}
 }
 
-// onStuck records that a handler was given up, before its worker records that.
+// onStuck records a handler that was given up, before its worker settles the task.
 func (w *worker) onStuck(run falldue.RunInfo, err error) error {
 	w.history.Write(Event{What: GivenUp, Key: outcomeNone, ID: run.ID, Fence: run.Fence, Attempt: run.Attempt})
 	return err

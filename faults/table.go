@@ -50,9 +50,10 @@ type Row struct {
 	// has of it.
 	Reports bool
 	Report  Report
-	// Effects are the fences under which effects were committed, and Parts those of a task with steps.
+	// Effects are the fences under which effects were committed.
 	Effects []int64
-	Parts   []Part
+	// Parts are the effects of a task with steps.
+	Parts []Part
 	// Records are the recorded attempts.
 	Records []Record
 }
