@@ -117,7 +117,7 @@ func (s *story) enqueue(t *testing.T) {
 		list = append(list, args{Order: 810_000 + i, Customer: fmt.Sprintf("customer:%d", i%97)})
 	}
 	list[storyWaiting].Note = hostile
-	receipts, err := kind("webhook.send").EnqueueMany(ctx, s.queue, list, falldue.EnqueueOptions{Key: "customer:42", Metadata: map[string]string{"trace": "7f3a90c1d2"}})
+	receipts, err := kind("webhook.send").EnqueueMany(ctx, s.queue, list, falldue.EnqueueOptions{Key: "customer:42", Timeout: 90 * time.Second, Metadata: map[string]string{"trace": "7f3a90c1d2"}})
 	must(t, err)
 	first := receipts[0].ID
 	s.waits, s.dead = first+7, first+storyWaiting
