@@ -52,11 +52,11 @@ var handlerCases = []conformanceCase{
 	}},
 	inCallersTx("a handler that ignores the end of its context is given up: its task runs again in its slot, with its own timeout and the handler's stack", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{Concurrency: 1, StuckTimeout: 10 * time.Millisecond})
-		k := falldue.NewKind[noteArgs]("stuck", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 2"), DoneRetention: time.Hour})
+		k := falldue.NewKind[noteArgs]("stuck", falldue.KindConfig{Policy: parsePolicy(t, "delay 0; attempts 50"), DoneRetention: time.Hour})
 		release, returned := make(chan struct{}), make(chan error, 1)
 		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[noteArgs]) error {
-			if task.Attempt == 2 {
-				return nil
+			if task.Attempt > 1 {
+				return nil // on a busy machine even this may take too long, and is tried again
 			}
 			<-release
 			tx, err := f.begin(context.Background(), nil)
@@ -69,15 +69,19 @@ var handlerCases = []conformanceCase{
 		id := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Timeout: 10 * time.Millisecond})
 		startWorker(t, q)
 		info := waitForState(t, q, id, falldue.StateDone)
-		if close(release); info.Attempts != 2 || info.Timeout != 10*time.Millisecond || len(info.Metadata) != 0 {
+		if close(release); info.Attempts < 2 || info.Timeout != 10*time.Millisecond || len(info.Metadata) != 0 {
 			t.Errorf("the task is %+v", info)
 		}
 		if err := receive(t, returned, "the stuck handler to return"); !errors.Is(err, falldue.ErrLeaseLost) {
 			t.Errorf("its DoneTx returns %v, want ErrLeaseLost", err)
 		}
 		list, err := q.Attempts(t.Context(), id)
-		if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Error, falldue.ErrStuck.Error()) || !strings.Contains(list[0].Error, falldue.ErrTimeout.Error()) || !strings.Contains(list[0].Stack, "queuetest/handler.go") {
-			t.Errorf("the recorded attempts are %+v (error %v)", list, err)
+		if err != nil || len(list) != info.Attempts-1 {
+			t.Fatalf("the recorded attempts are %+v (error %v), want %d", list, err, info.Attempts-1)
+		}
+		slices.SortFunc(list, func(a, b falldue.Attempt) int { return a.Attempt - b.Attempt })
+		if !strings.HasPrefix(list[0].Error, falldue.ErrStuck.Error()) || !strings.Contains(list[0].Error, falldue.ErrTimeout.Error()) || !strings.Contains(list[0].Stack, "queuetest/handler.go") {
+			t.Errorf("the first recorded attempt is %+v", list[0])
 		}
 	}),
 	{"a payload that cannot be decoded is a failed attempt, and the error names the type", func(t *testing.T, f *fixture) {
