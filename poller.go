@@ -136,7 +136,7 @@ func (q *Queue) handlers() (map[string]*run.Handler, error) {
 	for name, r := range q.kinds {
 		fn := handlerAround(r.fn, slices.Concat(q.use, r.middleware))
 		handlers[name] = &run.Handler{
-			Kind: name, Queue: r.Queue, Priority: r.Priority, Limits: limitsOf("kind "+name, r.Limits),
+			Kind: name, Queue: r.Queue, Priority: r.Priority, Timeout: r.Timeout, Limits: limitsOf("kind "+name, r.Limits),
 			LostRetries: r.ImmediateLostRetries, Retention: r.retention(q.cfg), Policy: control.Compile(r.Policy),
 			Run: func(ctx context.Context, t *run.Run) *outcome.Failure { return outcome.ToEnd(fn(ctx, t)) },
 		}
@@ -177,7 +177,7 @@ func infoOf(cfg worker.Config, release string) store.WorkerInfo {
 		info.Queues[name] = store.WorkerQueue{Concurrency: queue.Concurrency, Limits: queue.Limits}
 	}
 	for name, h := range cfg.Handlers {
-		info.Kinds[name] = store.WorkerKind{Policy: h.Policy.Policy.String(), Limits: h.Limits}
+		info.Kinds[name] = store.WorkerKind{Policy: h.Policy.Policy.String(), Timeout: h.Timeout, Limits: h.Limits}
 	}
 	return info
 }

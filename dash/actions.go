@@ -141,7 +141,7 @@ func errUnsure(e ops.Effect) error {
 }
 
 func setPolicy(in *request) (done, error) {
-	s, d, err := in.aboutSubject(SetPolicy, "policies?done=set")
+	s, d, err := in.aboutSubject(SetPolicy, link("policy", "subject", in.r.PostFormValue("subject"), "done", "set")+"#uptake")
 	if err != nil {
 		return d, err
 	}
@@ -179,7 +179,7 @@ func setPolicy(in *request) (done, error) {
 }
 
 func clearPolicy(in *request) (done, error) {
-	s, d, err := in.aboutSubject(SetPolicy, "policies?done=cleared")
+	s, d, err := in.aboutSubject(SetPolicy, link("policy", "subject", in.r.PostFormValue("subject"), "done", "cleared")+"#uptake")
 	if err != nil {
 		return d, err
 	}

@@ -91,11 +91,11 @@ func (v *forecastView) row(k ops.KindLoad, pace float64) forecastRow {
 	}
 	switch gone, ok := k.Gone(pace); {
 	case !ok:
-		row.Gone = "not within 24 h"
+		row.Gone = "not within 24h"
 	case gone == 0:
 		row.Gone = "now"
 	default:
-		row.Gone = "in " + chart.Duration(gone.Round(time.Second))
+		row.Gone = "in " + durText(gone.Round(time.Second))
 	}
 	return row
 }
@@ -113,5 +113,5 @@ func (r forecastRow) Peaks() string {
 	case r.PeakAt == 0:
 		return "now"
 	}
-	return "in " + chart.Duration(r.PeakAt)
+	return "in " + durText(r.PeakAt)
 }

@@ -33,6 +33,9 @@ type kindPolicy struct {
 	Waiting      int64
 }
 
+// Uptake is which workers apply an override.
+func (v policiesView) Uptake(o ops.Override) uptake { return appliedBy(o, v.Pulse.Workers) }
+
 // shownHistory is how many changes of policies the page shows.
 const shownHistory = 30
 

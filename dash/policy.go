@@ -22,8 +22,10 @@ type draft struct {
 	Subject falldue.Subject
 	// Form is "set", "slow", "hold" or "ramp", and Text, Factor and Over are what they need.
 	Form, Text, Factor, Over string
-	Until, Why               string
-	IncludeOwn               bool
+	// PerMinute is how many tasks may fall due in a minute on the way to a policy, or "" for no such limit.
+	PerMinute  string
+	Until, Why string
+	IncludeOwn bool
 	// Perhaps is what cannot be made of these, or "".
 	Perhaps string
 	formula backoff.Override
@@ -31,7 +33,7 @@ type draft struct {
 
 // readDraft reads a draft of a form or of parameters.
 func readDraft(v url.Values) (d draft, err error) {
-	d = draft{Form: cmp.Or(v.Get("form"), "set"), Text: v.Get("override"), Factor: cmp.Or(v.Get("factor"), "4"), Over: cmp.Or(v.Get("over"), "30m"), Until: v.Get("until"), Why: v.Get("why"), IncludeOwn: v.Get("own") != ""}
+	d = draft{Form: cmp.Or(v.Get("form"), "set"), Text: v.Get("override"), Factor: cmp.Or(v.Get("factor"), "4"), Over: cmp.Or(v.Get("over"), "30m"), PerMinute: v.Get("per-minute"), Until: v.Get("until"), Why: v.Get("why"), IncludeOwn: v.Get("own") != ""}
 	if !v.Has("until") {
 		d.Until = "2h"
 	}
@@ -56,10 +58,46 @@ func readDraft(v url.Values) (d draft, err error) {
 	default:
 		return d, mistake("form " + strconv.Quote(d.Form) + " is none of set, slow, hold and ramp")
 	}
+	if err == nil && d.PerMinute != "" {
+		err = d.checkRamp()
+	}
 	if err != nil {
 		d.Perhaps = strings.TrimPrefix(err.Error(), "falldue: ")
 	}
 	return d, nil
+}
+
+// Rampable reports whether the draft may reach its policy in steps.
+func (d draft) Rampable() bool {
+	return d.Subject == (falldue.Subject{Kind: d.Subject.Kind}) && (d.Form == "set" || d.Form == "slow")
+}
+
+// checkRamp checks how many tasks may fall due in a minute.
+func (d draft) checkRamp() error {
+	if !d.Rampable() {
+		return mistake("tasks a minute: only a policy or a slowdown of a kind takes steps")
+	}
+	if n, err := strconv.ParseInt(d.PerMinute, 10, 64); err != nil || n < 1 {
+		return mistake("tasks a minute: " + strconv.Quote(d.PerMinute) + " is not a whole number above 0")
+	}
+	return nil
+}
+
+// ramp returns the steps to the draft's policy in which at most so many tasks fall due in a minute.
+func (d draft) ramp(p *ops.Profile, perMinute int64) ([]ops.OverrideStep, error) {
+	code, known := p.Policies().Code(falldue.TaskInfo{Kind: d.Subject.Kind})
+	if !known {
+		return nil, mistake("The policy of kind " + d.Subject.Kind + " is not known, so that no steps to another one are.")
+	}
+	ramp, err := p.Ramp(d.Subject.Kind, d.formula.Of(code), perMinute)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := ops.Overrides(ramp)
+	if err == nil {
+		steps[len(steps)-1].Formula = d.formula // which follows the code of a later deploy
+	}
+	return steps, err
 }
 
 // Ready reports whether the draft is complete.
@@ -80,6 +118,16 @@ func (d draft) override(p *ops.Profile) (o ops.Override, err error) {
 		}
 		o.Formula, o.Until = o.Steps[0].Formula, p.At.Add(over)
 		return o, nil
+	}
+	if d.PerMinute != "" {
+		most, err := strconv.ParseInt(d.PerMinute, 10, 64)
+		if err != nil {
+			return o, err
+		}
+		if o.Steps, err = d.ramp(p, most); err != nil {
+			return o, err
+		}
+		o.Formula = o.Steps[0].Formula
 	}
 	if d.Until != "" {
 		if o.Until, err = ops.ParseUntil(d.Until, p.At, time.Now()); err != nil {
@@ -104,6 +152,7 @@ type policyView struct {
 	Tasks   int64
 	Takes   time.Duration
 	Workers int
+	Uptake  *uptake
 }
 
 // preset is an override to begin with.
@@ -132,6 +181,17 @@ type weighed struct {
 	At      time.Time
 	Age     time.Duration
 	Note    string
+	Steps   int   // of the override, if several
+	Ramp    *ramp // proposed instead
+}
+
+// ramp is a way to a policy on which no herd runs.
+type ramp struct {
+	PerMinute int64
+	Steps     int
+	Takes     time.Duration
+	Peak      int64
+	URL       string
 }
 
 // askAbove is the number of tasks from which a change asks first.
@@ -154,13 +214,15 @@ func policyPage(in *request) (page, error) {
 	}
 	var p reading[ops.Pulse]
 	var counts reading[[]ops.Count]
-	together(func() { p = in.h.reads.pulse.get(ctx) }, func() { counts = in.h.reads.counts.get(ctx) })
-	v := policyView{draft: d, Target: Target{Queue: d.Subject.Queue, Kind: d.Subject.Kind, Name: d.Subject.String()}, Now: p.Value.At, Age: p.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err)), Workers: len(p.Value.Workers)}
+	var history reading[[]ops.Override]
+	together(func() { p = in.h.reads.pulse.get(ctx) }, func() { counts = in.h.reads.counts.get(ctx) }, func() { history = in.h.reads.history.get(ctx) })
+	v := policyView{draft: d, Target: Target{Queue: d.Subject.Queue, Kind: d.Subject.Kind, Name: d.Subject.String()}, Now: p.Value.At, Age: p.Age, Trouble: troubleOf(cmp.Or(p.Err, counts.Err, history.Err)), Workers: len(p.Value.Workers)}
 	v.kindPolicy = in.h.kindPolicy(d.Subject.Kind, p.Value, counts.Value, ops.PaceOf(p.Value.Workers))
 	t := falldue.TaskInfo{Queue: d.Subject.Queue, Kind: d.Subject.Kind, Policy: d.Subject.Policy, Key: d.Subject.Key}
 	code, known := p.Value.Policies.Code(t)
 	now, _ := p.Value.Policies.Of(t)
 	v.Override = overrideOf(p.Value.Overrides, d.Subject)
+	v.Uptake = uptakeOf(history.Value, d.Subject, p.Value)
 	if v.Code, v.Policy = "", ""; known {
 		v.Code, v.Policy = code.String(), now.String()
 		if err := v.preview(ctx, code, now); err != nil {
@@ -168,7 +230,7 @@ func policyPage(in *request) (page, error) {
 		}
 	}
 	if in.query.Get("weigh") != "" && d.Ready() {
-		if v.Weighed, err = in.weigh(ctx, d); err != nil {
+		if v.Weighed, err = in.weigh(ctx, d, p.Value.Workers); err != nil {
 			if v.Weighed == nil {
 				v.Weighed = &weighed{}
 			}
@@ -176,8 +238,9 @@ func policyPage(in *request) (page, error) {
 		}
 	}
 	v.Tasks, v.Takes, _ = in.h.ops.ProfileTime(ctx)
-	return page{Title: "Policy of " + d.Subject.String(), Nav: "policies", Regions: []region{
+	return page{Title: "Policy of " + d.Subject.String(), Nav: "policies", Live: in.query.Get("weigh") == "", Regions: []region{
 		{ID: "now", Template: "policy-now", Data: v},
+		{ID: "uptake", Template: "uptake", Data: v},
 		{ID: "editor", Template: "editor", Data: v, Fixed: true},
 		{ID: "preview", Template: "preview", Data: v},
 		{ID: "weighed", Template: "weighed", Data: v},
@@ -266,11 +329,11 @@ func endText(s ops.Schedule) string {
 	if s.Fewest != s.Most {
 		attempts = words.Number(int64(s.Fewest)) + " to " + attempts
 	}
-	return fmt.Sprintf("A task dies after %s, within %s.", attempts, chart.Duration(s.Latest))
+	return fmt.Sprintf("A task dies after %s, within %s.", attempts, durText(s.Latest))
 }
 
-// weigh returns the effect of a draft on the waiting tasks.
-func (in *request) weigh(ctx context.Context, d draft) (*weighed, error) {
+// weigh returns the effect of a draft on the waiting tasks, and a ramp if it makes a herd.
+func (in *request) weigh(ctx context.Context, d draft, workers []ops.Worker) (*weighed, error) {
 	p, age, err := in.profile(ctx, d.Subject)
 	if err != nil {
 		return nil, err
@@ -284,11 +347,50 @@ func (in *request) weigh(ctx context.Context, d draft) (*weighed, error) {
 		return nil, err
 	}
 	w := &weighed{Effect: effect, Drastic: effect.Drastic(askAbove), At: p.At, Age: age}
+	if n := len(o.Steps); n > 1 {
+		w.Steps = n
+	}
+	if effect.Herd && d.PerMinute == "" && d.Rampable() {
+		w.Ramp = d.proposal(p, effect, workers)
+	}
 	minutes := func(l ops.Load) []int64 { return l.Minutes[:min(len(l.Minutes), 24*60)] }
 	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "now", Due: effect.Before.Due, Minutes: minutes(effect.Before)}, {Policy: "new", Due: effect.After.Due, Minutes: minutes(effect.After)}})
 	figure.Title, figure.Note, figure.Panels = "", "", figure.Panels[1:]
 	w.Chart = svg("Tasks that fall due per minute, now and with the new policy", figure)
 	return w, nil
+}
+
+// rampOver is about how long a proposed ramp takes at most.
+const rampOver = time.Hour
+
+// proposal returns a ramp to the draft's policy on which about as many tasks fall due as run now, or as end within
+// rampOver. It returns nil if there is none.
+func (d draft) proposal(p *ops.Profile, e ops.Effect, workers []ops.Worker) *ramp {
+	most := max(int64(ops.AttemptRate(workers, d.Subject.Kind)*60), e.Before.Peak, e.Tasks/int64(rampOver/time.Minute), 1)
+	if most >= e.After.Peak {
+		return nil
+	}
+	d.PerMinute = strconv.FormatInt(most, 10)
+	o, err := d.override(p)
+	if err != nil {
+		return nil
+	}
+	after, err := p.Impact(o, 0)
+	if err != nil || after.Herd && after.After.Peak > e.After.Peak/2 {
+		return nil
+	}
+	return &ramp{
+		PerMinute: most, Steps: len(o.Steps), Takes: o.Steps[len(o.Steps)-1].After, Peak: after.After.Peak,
+		URL: link("policy", "subject", d.Subject.String(), "form", d.Form, "override", d.Text, "factor", d.Factor, "until", d.Until, "why", d.Why, "own", d.own(), "per-minute", d.PerMinute, "weigh", "1") + "#weighed",
+	}
+}
+
+// own is the parameter own of the draft.
+func (d draft) own() string {
+	if d.IncludeOwn {
+		return "1"
+	}
+	return ""
 }
 
 // profile returns what waits, at most a minute old.
@@ -334,7 +436,7 @@ func (v policyView) Steps() []preset {
 		return preset{text, link("policy", append([]string{"subject", subject}, params...)...)}
 	}
 	return []preset{
-		at("2× slower", "form", "slow", "factor", "2"), at("4× slower", "form", "slow", "factor", "4"), at("At least 10 min", "override", "max(original, 10m)"),
-		at("Every 5 min with jitter", "override", "5m; jitter 1m"), at("Hold", "form", "hold"), at("Ramp", "form", "ramp"),
+		at("2× slower", "form", "slow", "factor", "2"), at("4× slower", "form", "slow", "factor", "4"), at("At least 10m", "override", "max(original, 10m)"),
+		at("Every 5m with jitter", "override", "5m; jitter 1m"), at("Hold", "form", "hold"), at("Ramp", "form", "ramp"),
 	}
 }

@@ -176,7 +176,7 @@ var functions = template.FuncMap{
 	"pair":     func(a, b any) pair { return pair{a, b} },
 	"num":      func(n any) string { return words.Number(toInt(n)) },
 	"rate":     rateText,
-	"dur":      chart.Duration,
+	"dur":      durText,
 	"takes":    takesText,
 	"age":      ageText,
 	"ms":       time.Duration.Milliseconds,
@@ -211,6 +211,9 @@ func toInt(n any) int64 {
 	return 0
 }
 
+// durText writes a duration as all pages and the command do.
+func durText(d time.Duration) string { return words.Span(d) }
+
 // rateText formats a number of tasks a second.
 func rateText(v float64) string {
 	if v > 0 && v < 0.1 {
@@ -227,7 +230,7 @@ func ageText(d time.Duration) string {
 	if d < time.Second {
 		return "now"
 	}
-	return chart.Duration(d.Truncate(time.Second)) + " ago"
+	return durText(d.Truncate(time.Second)) + " ago"
 }
 
 // relative says how far a time is from now.
@@ -236,9 +239,9 @@ func relative(t, now time.Time) string {
 	case t.IsZero():
 		return "–"
 	case d >= time.Second:
-		return "in " + chart.Duration(d.Round(time.Second))
+		return "in " + durText(d.Round(time.Second))
 	case d <= -time.Second:
-		return chart.Duration((-d).Round(time.Second)) + " ago"
+		return durText((-d).Round(time.Second)) + " ago"
 	}
 	return "now"
 }
@@ -297,5 +300,5 @@ func takesText(d time.Duration) string {
 	if d < time.Second {
 		return "less than a second"
 	}
-	return "about " + chart.Duration(d.Round(time.Second))
+	return "about " + durText(d.Round(time.Second))
 }

@@ -152,7 +152,7 @@ func (v *simulateView) simulate(in *request) error {
 		r, err := ops.Simulate(ctx, policy, s)
 		switch {
 		case ctx.Err() != nil:
-			return mistake("The simulation takes longer than 5 s. Make the outage shorter, or use \"falldue simulate\".")
+			return mistake("The simulation takes longer than 5s. Make the outage shorter, or use \"falldue simulate\".")
 		case err != nil:
 			return mistake(text + ": " + strings.TrimPrefix(err.Error(), "ops: "))
 		}
@@ -174,7 +174,7 @@ func (v *simulateView) draw(s ops.Scenario) {
 			one.Points = append(one.Points, chart.Point{X: float64(minute * 60), Y: float64(n)})
 		}
 		plot := chart.Plot{Title: r.Policy, Series: []chart.Series{one}, Height: 100,
-			X: chart.Axis{Label: "since the outage began, which lasts " + chart.Duration(s.Outage), Unit: chart.Seconds, To: float64(longest * 60)},
+			X: chart.Axis{Label: "since the outage began, which lasts " + durText(s.Outage), Unit: chart.Seconds, To: float64(longest * 60)},
 			Y: chart.Axis{Unit: chart.Count, To: roundUp(most)}}
 		v.Charts = append(v.Charts, svg("Attempts per minute under "+r.Policy, chart.Figure{Panels: []chart.Panel{plot}}))
 	}

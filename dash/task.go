@@ -2,6 +2,7 @@ package dash
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
-	"github.com/falldue/falldue/internal/chart"
-	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/steps"
 )
@@ -74,6 +73,7 @@ func (h *Handler) readTask(ctx context.Context, id int64) (v taskView, err error
 // taskPageView is a task as a user may see it.
 type taskPageView struct {
 	taskView
+	Timeout                  time.Duration // of the kind, or 0
 	Age                      time.Duration
 	Err                      *trouble
 	MayRead                  bool
@@ -106,12 +106,14 @@ func taskPage(in *request) (page, error) {
 }
 
 func taskPageOf(in *request, id int64) (page, error) {
-	r := in.h.reads.task.get(in.r.Context(), strconv.FormatInt(id, 10))
+	var r reading[taskView]
+	var p reading[ops.Pulse]
+	together(func() { r = in.h.reads.task.get(in.r.Context(), strconv.FormatInt(id, 10)) }, func() { p = in.h.reads.pulse.get(in.r.Context()) })
 	if !r.Known {
 		return page{}, r.Err
 	}
 	t := r.Value.Task
-	v := taskPageView{taskView: r.Value, Age: r.Age, Err: troubleOf(r.Err), Target: Target{Queue: t.Queue, Kind: t.Kind, ID: t.ID}}
+	v := taskPageView{taskView: r.Value, Timeout: timeoutOf(t, p.Value.Workers), Age: r.Age, Err: troubleOf(r.Err), Target: Target{Queue: t.Queue, Kind: t.Kind, ID: t.ID}}
 	v.MayRead = in.allowed(ViewPayload, v.Target)
 	v.redact = func(data json.RawMessage) json.RawMessage { return in.h.redacted(t.Kind, data) }
 	if v.MayRead {
@@ -145,6 +147,18 @@ func taskPageOf(in *request, id int64) (page, error) {
 		{ID: "why", Template: "why", Data: v},
 		{ID: "payload", Template: "payload", Data: v},
 	}}, nil
+}
+
+// timeoutOf returns the timeout of a task's kind: of the worker that runs the task, or else the longest of all
+// workers. It returns 0 if none is known.
+func timeoutOf(t falldue.TaskInfo, workers []ops.Worker) (longest time.Duration) {
+	for _, w := range workers {
+		if w.ID == t.ClaimedBy {
+			return w.Kinds[t.Kind].Timeout
+		}
+		longest = max(longest, w.Kinds[t.Kind].Timeout)
+	}
+	return longest
 }
 
 // StepText returns the result or the cursor of a step as a user may see it.
@@ -219,16 +233,19 @@ type bound struct {
 // Bounds are the times at which the task's run, its wait or its retries end, and its own timeout.
 func (v taskPageView) Bounds() []bound {
 	policy, known := v.Policies.Of(v.Task)
-	return boundsOf(v.Task, policy, known)
+	return boundsOf(v.Task, v.Timeout, policy, known)
 }
 
-// boundsOf returns the bounds of a task under a policy, if the policy is known.
-func boundsOf(t falldue.TaskInfo, policy backoff.Policy, known bool) (list []bound) {
+// boundsOf returns the bounds of a task with its kind's timeout, and under a policy, if the policy is known.
+func boundsOf(t falldue.TaskInfo, timeout time.Duration, policy backoff.Policy, known bool) (list []bound) {
 	running := ops.Running(t)
-	if t.Timeout > 0 {
-		b := bound{Name: "Timeout", Text: chart.Duration(t.Timeout) + ", set for this task"}
+	if t.Timeout > 0 || timeout > 0 && !finished(t.State) {
+		b := bound{Name: "Timeout", Text: durText(cmp.Or(t.Timeout, timeout)) + " for each run"}
+		if t.Timeout > 0 {
+			b.Text += ", set for this task"
+		}
 		if running {
-			b.At = t.AttemptedAt.Add(t.Timeout)
+			b.At = t.AttemptedAt.Add(cmp.Or(t.Timeout, timeout))
 		}
 		list = append(list, b)
 	}
@@ -242,7 +259,7 @@ func boundsOf(t falldue.TaskInfo, policy backoff.Policy, known bool) (list []bou
 		list = append(list, bound{Name: "Expires", Text: "cancelled if it has not started by then", At: t.UpdatedAt.Add(d)})
 	}
 	if d := policy.MaxElapsed(); d > 0 && !t.FirstAttemptedAt.IsZero() {
-		list = append(list, bound{Name: "No retry after", Text: chart.Duration(d) + " after its first attempt", At: t.FirstAttemptedAt.Add(d)})
+		list = append(list, bound{Name: "No retry after", Text: durText(d) + " after its first attempt", At: t.FirstAttemptedAt.Add(d)})
 	}
 	return list
 }
@@ -331,7 +348,7 @@ func (v taskPageView) ProgressText() string {
 	if v.Task.AttemptedAt.After(p.UpdatedAt) {
 		text += ", in an earlier run"
 	}
-	return text + ", " + words.Span(max(v.Task.Now.Sub(p.UpdatedAt), 0)) + " ago"
+	return text + ", " + relative(p.UpdatedAt, v.Task.Now)
 }
 
 // Metadata are the names of the task's metadata.

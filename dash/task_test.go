@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// TestBounds: a task's timeout counts from the start of its run, its expiry from its due time, and the end of its
+// TestBounds: a task's timeout, or else its kind's, counts from the start of its run, its expiry from its due time, and the end of its
 // retries from its first attempt.
 func TestBounds(t *testing.T) {
 	t.Parallel()
@@ -17,18 +17,22 @@ func TestBounds(t *testing.T) {
 	fresh := falldue.TaskInfo{State: falldue.StateOpen, UpdatedAt: now.Add(-time.Minute), Now: now, Timeout: time.Minute}
 	run := fresh
 	run.Attempts, run.ClaimedBy, run.UpdatedAt, run.AttemptedAt, run.FirstAttemptedAt = 1, "w", now.Add(30*time.Second), now.Add(-time.Second), now.Add(-time.Second)
+	kinds := run
+	kinds.Timeout = 0
 	dead := run
 	dead.State = falldue.StateDead
 	for _, c := range []struct {
-		name string
-		task falldue.TaskInfo
-		want map[string]time.Duration
+		name    string
+		task    falldue.TaskInfo
+		timeout time.Duration // of the kind
+		want    map[string]time.Duration
 	}{
-		{"new", fresh, map[string]time.Duration{"Timeout": 0, "Expires": 59 * time.Minute}},
-		{"running", run, map[string]time.Duration{"Timeout": 59 * time.Second, "Lease ends": 30 * time.Second, "No retry after": 2*time.Hour - time.Second}},
-		{"dead", dead, map[string]time.Duration{"Timeout": 0}},
+		{"new", fresh, time.Second, map[string]time.Duration{"Timeout": 0, "Expires": 59 * time.Minute}},
+		{"running", run, 0, map[string]time.Duration{"Timeout": 59 * time.Second, "Lease ends": 30 * time.Second, "No retry after": 2*time.Hour - time.Second}},
+		{"dead", dead, 0, map[string]time.Duration{"Timeout": 0}},
+		{"with the timeout of its kind", kinds, 20 * time.Second, map[string]time.Duration{"Timeout": 19 * time.Second, "Lease ends": 30 * time.Second, "No retry after": 2*time.Hour - time.Second}},
 	} {
-		list := boundsOf(c.task, policy, true)
+		list := boundsOf(c.task, c.timeout, policy, true)
 		for _, b := range list {
 			in := time.Duration(0)
 			if !b.At.IsZero() {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -219,8 +218,8 @@ func (v tasksView) Phases() []falldue.Phase { return phaseList }
 
 // waitText formats a wait that may be drawn from a range.
 func waitText(shortest, longest time.Duration) string {
-	if from, to := chart.Duration(shortest), chart.Duration(longest); from != to {
+	if from, to := durText(shortest), durText(longest); from != to {
 		return from + " – " + to
 	}
-	return chart.Duration(shortest)
+	return durText(shortest)
 }

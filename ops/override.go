@@ -52,6 +52,17 @@ func (o Override) Names(t falldue.TaskInfo) bool {
 	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, laneOfTask(t))
 }
 
+// AppliedBy reports whether a worker has announced that tasks of the override's subject follow it, or after
+// [Ops.ClearPolicy] that they no longer follow the earlier one. Workers announce that when it changes, within two
+// seconds after the override was set.
+func (o Override) AppliedBy(w Worker) bool {
+	at, applied := w.Applied[o.Subject.String()]
+	if o.Cleared {
+		return !applied
+	}
+	return applied && at.Equal(o.At)
+}
+
 // compareSubjects orders subjects, the most specific first.
 func compareSubjects(a, b falldue.Subject) int {
 	return control.Subject(a).Compare(control.Subject(b))

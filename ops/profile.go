@@ -250,6 +250,9 @@ func (f Forecast) Stalled(p Pace) (kinds []string) {
 	return kinds
 }
 
+// Policies returns the policies of the profile, with the overrides that were in effect when it was read.
+func (p *Profile) Policies() Policies { return p.policies }
+
 // Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to
 // 365 days, and 24 hours if it is 0. Its policies are [Config]'s and the tasks'
 // own.

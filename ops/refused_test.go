@@ -66,6 +66,13 @@ func TestRefusedOverrides(t *testing.T) {
 
 		defer b.start(falldue.Config{Name: "small"}, handle(falldue.KindConfig{Policy: backoff.Constant(2 * time.Hour)}, succeed, "mail"))()
 		both := b.workers(i, "both workers", announced(2))
+		set, err := i.Overrides(t.Context())
+		if err != nil || len(set) != 1 {
+			t.Fatalf("%+v, error %v", set, err)
+		}
+		b.workers(i, "the override on one of both workers", func(list []ops.Worker) bool {
+			return len(list) == 2 && !set[0].AppliedBy(list[0]) && set[0].AppliedBy(list[1])
+		})
 		w := b.why(i, id)
 		c = onlyReason[ops.WhyDue](t, w)
 		if len(c.Rules) != 2 || c.Rules[0].Refused == "" || c.Rules[1].Delay != 4*time.Hour || c.Rules[1].Refused != "" || len(c.Rules[1].Workers) != 1 || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
@@ -74,6 +81,9 @@ func TestRefusedOverrides(t *testing.T) {
 		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}); err != nil {
 			t.Fatal(err)
 		}
+		b.workers(i, "the end of the override on the other worker", func(list []ops.Worker) bool {
+			return !slices.ContainsFunc(list, func(w ops.Worker) bool { return len(w.Applied) > 0 })
+		})
 		b.workers(i, "the end of the refusal", func(list []ops.Worker) bool { return len(ops.RefusedOverrides(list)) == 0 })
 		if c := onlyReason[ops.WhyDue](t, b.why(i, id)); len(c.Rules) != 2 || c.Rules[0].Refused != "" {
 			t.Errorf("%+v", c)

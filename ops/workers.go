@@ -42,6 +42,9 @@ type Worker struct {
 	Longest []RunningTask
 	// Stopping reports whether it claims no more tasks, because it is shutting down.
 	Stopping bool
+	// Applied has the subjects of up to 100 overrides of policies that the worker applies, the newest, and when
+	// each was set: see [Override.AppliedBy].
+	Applied map[string]time.Time
 	// Refused are the overrides of policies that the worker cannot apply, and Unread is why it
 	// cannot read what people ask of all workers: pauses, overrides of policies and cancels. It
 	// is "" if it can. What it knew before holds on there.
@@ -118,6 +121,8 @@ type WorkerKind struct {
 	// Policy is the text of the policy that the worker was built with, which backoff.Parse
 	// reads.
 	Policy string
+	// Timeout is how long its handler can run, or 0 for no limit.
+	Timeout time.Duration
 	// Limits are those that the worker applies for tasks of the kind, such as AtMost(20).
 	Limits []string
 	limits []store.Limit
@@ -220,6 +225,10 @@ func newWorker(r store.StoredWorker) Worker {
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
 	w.Unread, w.UnreadPolicies, w.RefusedPauses, w.Overtime = info.Unread, info.Policies, info.RefusedPauses, info.Overtime
+	w.Applied = map[string]time.Time{}
+	for subject, at := range info.Applied {
+		w.Applied[subject] = store.Time(at)
+	}
 	for _, r := range info.Refused {
 		w.Refused = append(w.Refused, RefusedOverride{r.Subject, r.Own, r.Holds, r.Error, []string{w.ID}})
 	}
@@ -227,7 +236,7 @@ func newWorker(r store.StoredWorker) Worker {
 		w.Queues[name] = WorkerQueue{q.Concurrency, recent.Running[name], limitTexts(q.Limits), q.Limits}
 	}
 	for name, k := range info.Kinds {
-		w.Kinds[name] = WorkerKind{k.Policy, limitTexts(k.Limits), k.Limits}
+		w.Kinds[name] = WorkerKind{k.Policy, k.Timeout, limitTexts(k.Limits), k.Limits}
 	}
 	return w
 }

@@ -102,9 +102,9 @@ if (every) {
 function span(ms) {
   const s = Math.floor(ms / 1000);
   if (s < 1) return 'now';
-  if (s < 60) return s + ' s ago';
-  if (s < 3600) return Math.floor(s / 60) + ' min ago';
-  return Math.floor(s / 3600) + ' h ago';
+  if (s < 60) return s + 's ago';
+  if (s < 3600) return Math.floor(s / 60) + 'm' + (s % 60 ? s % 60 + 's' : '') + ' ago';
+  return Math.floor(s / 3600) + 'h' + (Math.floor(s / 60) % 60 ? Math.floor(s / 60) % 60 + 'm' : '') + ' ago';
 }
 setInterval(() => {
   const since = performance.now() - born;
@@ -116,7 +116,7 @@ setInterval(() => {
 }, 1000);
 
 // The editor of policies previews while one types.
-const editor = document.getElementById('editor');
+const editor = document.querySelector('form[data-preview]');
 if (editor) {
   let timer, running;
   const preview = () => {
@@ -124,7 +124,8 @@ if (editor) {
     running = new AbortController();
     const query = new URLSearchParams(new FormData(editor));
     query.delete('sure');
-    load('policy?' + query, running.signal).catch(() => {});
+    history.replaceState(null, '', 'policy?' + query); // which a refresh reads
+    load(location.href, running.signal).catch(() => {});
     const weighed = document.getElementById('weighed');
     if (weighed) weighed.replaceChildren();
   };

@@ -69,6 +69,31 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// TestPreviewWhileTyping: a policy is drawn while somebody types it, and a refresh keeps the picture of what was typed.
+func TestPreviewWhileTyping(t *testing.T) {
+	s := newStory(t, dash.Options{Allow: everything, Refresh: time.Second})
+	tab, reported := browse(t)
+	var drawn, later string
+	err := chromedp.Run(tab, chromedp.Navigate(s.url+"policy?subject=kind:webhook.send"), chromedp.WaitVisible("#preview"),
+		chromedp.SendKeys("#editor input[name=override]", "7m; attempts 9"),
+		chromedp.Poll(`document.querySelector("#preview .mono").textContent.includes("delay 7m") && document.querySelector("#preview").textContent.includes("after 9 attempts")`, nil, chromedp.WithPollingTimeout(time.Minute)),
+		chromedp.Text("#preview", &drawn),
+		chromedp.Evaluate(`document.querySelector('#now .age').dataset.mark = '1'`, nil),
+		chromedp.Poll(`!document.querySelector('#now .age').dataset.mark`, nil, chromedp.WithPollingTimeout(time.Minute)), // a refresh
+		chromedp.Text("#preview", &later))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"typed": drawn, "after a refresh": later} {
+		if !strings.Contains(text, "delay 7m") || !strings.Contains(text, "A task dies after 9 attempts") {
+			t.Errorf("%s: the preview is\n%s", name, text)
+		}
+	}
+	for _, text := range *reported {
+		t.Errorf("the browser reports: %s", text)
+	}
+}
+
 // TestRefreshKeepsPlace: a refresh that changes numbers keeps the focus, the selected text, open details and what
 // somebody types.
 func TestRefreshKeepsPlace(t *testing.T) {

@@ -15,20 +15,23 @@ const (
 	// maxReported is the greatest number of overrides, of pauses, and of policies that a worker
 	// announces because it cannot apply or read them.
 	maxReported = 20
+	// maxApplied is the greatest number of overrides that a worker announces because it applies them.
+	maxApplied = 100
 	// maxTrouble is the greatest length of an announced error, in bytes.
 	maxTrouble = 500
 	// unreadAfter is after how many failed reads of the table of changes a worker announces the failure.
 	unreadAfter = 2
 )
 
-// HealthReport lists the pauses, overrides and policies that a worker cannot apply, and the handlers
-// that ignore their timeout. The worker announces the report, so that operators see it outside the
+// HealthReport lists the overrides that a worker applies, the pauses, overrides and policies that it
+// cannot apply, and the handlers that ignore their timeout. The worker announces the report, so that operators see it outside the
 // worker's log, too.
 type HealthReport struct {
 	Changed chan struct{} // signalled when it has changed
 
 	mu       sync.Mutex
 	refused  []store.Refusal
+	applied  map[string]int64
 	policies map[string]string
 	pauses   map[string]string
 	overtime map[string]string
@@ -38,15 +41,15 @@ type HealthReport struct {
 // NewHealthReport returns a report without health.
 func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
 
-// refuse sets which overrides of policies the worker cannot apply.
-func (t *HealthReport) refuse(list []store.Refusal) {
+// apply sets which overrides of policies the worker applies, and which it cannot apply.
+func (t *HealthReport) apply(applied map[string]int64, list []store.Refusal) {
 	list = list[:min(len(list), maxReported)]
 	for i := range list {
 		list[i].Error = shortened(list[i].Error)
 	}
 	t.mu.Lock()
-	changed := !slices.Equal(t.refused, list)
-	t.refused = list
+	changed := !slices.Equal(t.refused, list) || !maps.Equal(t.applied, applied)
+	t.refused, t.applied = list, applied
 	t.mu.Unlock()
 	if changed {
 		retry.Signal(t.Changed)
@@ -109,5 +112,5 @@ func shortened(text string) string { return storable.Text(text[:min(len(text), m
 func (t *HealthReport) AddTo(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info.Refused, info.Policies, info.RefusedPauses, info.Overtime, info.Unread = t.refused, t.policies, t.pauses, t.overtime, t.unread
+	info.Applied, info.Refused, info.Policies, info.RefusedPauses, info.Overtime, info.Unread = t.applied, t.refused, t.policies, t.pauses, t.overtime, t.unread
 }

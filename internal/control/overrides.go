@@ -40,6 +40,7 @@ type Overrides struct {
 type override struct {
 	Subject
 	id         int64
+	set        int64 // when its change was made, in microseconds since 1970
 	includeOwn bool
 	policy     backoff.Override
 	policies   policyCache[*CompiledPolicy] // by original policy; Overrides.mu guards the cache
@@ -154,7 +155,7 @@ func (o *Overrides) schedule(changes []knownChange) {
 			}
 			continue
 		}
-		one := scheduledOverride{Subject: subject, id: c.ID, includeOwn: read.IncludeOwn, steps: read.Steps, begin: c.made()}
+		one := scheduledOverride{Subject: subject, id: c.ID, set: c.Created, includeOwn: read.IncludeOwn, steps: read.Steps, begin: c.made()}
 		if c.Ends > 0 {
 			one.until = c.read.Add(store.Duration(c.Ends - c.Now))
 		}
@@ -168,25 +169,37 @@ func (o *Overrides) schedule(changes []knownChange) {
 	o.report()
 }
 
-// report reports the overrides that the worker cannot apply. The caller holds mu.
+// report reports the overrides that the worker applies, and those that it cannot apply. Of many that it
+// applies it reports the newest. The caller holds mu.
 func (o *Overrides) report() {
 	var list []store.Refusal
+	var applied []*override
 	for subject, err := range o.unread {
 		list = append(list, store.Refusal{Subject: subject, Error: err.Error()})
 	}
 	if active := o.active.Load(); active != nil {
 		for _, one := range *active {
+			refused := false
 			for original, p := range one.policies.all() {
 				if p.Err != nil {
+					refused = true
 					list = append(list, store.Refusal{Subject: one.String(), Own: original.Policy.String(), Holds: p.Policy.Policy.String(), Error: p.Err.Error()})
 				}
+			}
+			if !refused {
+				applied = append(applied, one)
 			}
 		}
 	}
 	slices.SortFunc(list, func(a, b store.Refusal) int {
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Own, b.Own))
 	})
-	o.health.refuse(list)
+	slices.SortFunc(applied, func(a, b *override) int { return cmp.Compare(b.set, a.set) })
+	set := map[string]int64{}
+	for _, one := range applied[:min(len(applied), maxApplied)] {
+		set[one.String()] = one.set
+	}
+	o.health.apply(set, list)
 }
 
 // log logs why an override cannot be applied, unless it has logged that before. The caller holds mu.
@@ -284,7 +297,7 @@ func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, be
 	if before != nil && before.id == a.id && before.policy.String() == policy.String() {
 		return before, before
 	}
-	return &override{Subject: a.Subject, id: a.id, includeOwn: a.includeOwn, policy: policy, policies: newPolicyCache[*CompiledPolicy]()}, before
+	return &override{Subject: a.Subject, id: a.id, set: a.set, includeOwn: a.includeOwn, policy: policy, policies: newPolicyCache[*CompiledPolicy]()}, before
 }
 
 // pending is an overridden policy that is not checked yet.
@@ -323,7 +336,7 @@ func (o *Overrides) unmade(one, before *override, now time.Time) (list []pending
 // scheduledOverride is an override as the table of changes has it.
 type scheduledOverride struct {
 	Subject
-	id         int64 // of the change
+	id, set    int64 // of the change, and when it was made, in microseconds since 1970
 	includeOwn bool
 	begin      time.Time // by the worker's monotonic clock, as until; a zero until is never
 	until      time.Time

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +67,14 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		holds("its second step", 30*time.Minute)
 		set("queue:default", "2 * original", time.Time{})
 		holds("a less specific one", 30*time.Minute)
+		applies := func(what string, want ...string) {
+			t.Helper()
+			var info store.WorkerInfo
+			if o.health.AddTo(&info); !slices.Equal(slices.Sorted(maps.Keys(info.Applied)), want) {
+				t.Errorf("%s: it announces %v, want %v", what, info.Applied, want)
+			}
+		}
+		applies("two overrides", "kind:mail", "queue:default")
 		set("queue:default kind:mail", "5 * original", time.Now().Add(time.Minute))
 		holds("a more specific one", 5*time.Hour)
 		set("kind:mail", "6 * original", time.Time{})
@@ -80,6 +90,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 		refuses.Store(true)
 		set("kind:mail", "3 * original", time.Time{})
 		holds("one that the database computes differently", 30*time.Minute)
+		applies("one that the database computes differently", "queue:default")
 		after(7 * time.Second)
 		if text := log.String(); strings.Count(text, "cannot apply a policy override") != 1 || !strings.Contains(text, wrong.Error()) || !strings.Contains(text, "subject=kind:mail") {
 			t.Errorf("logged is %s", text)

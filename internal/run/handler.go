@@ -14,6 +14,8 @@ import (
 type Handler struct {
 	Kind, Queue string
 	Priority    int
+	// Timeout is the kind's timeout, which Run applies, or 0. The worker announces it.
+	Timeout time.Duration
 	// Limits are the kind's limits.
 	Limits []store.Limit
 	// LostRetries is the number of first attempts after which a lost task is due as soon as

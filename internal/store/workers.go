@@ -30,6 +30,8 @@ type WorkerInfo struct {
 	Kinds    map[string]WorkerKind  `json:"kinds"`
 	// Refused are the policy overrides that it cannot apply.
 	Refused []Refusal `json:"refused,omitempty"`
+	// Applied has the subjects of the overrides that it applies, and when each was set, in microseconds since 1970.
+	Applied map[string]int64 `json:"applied,omitempty"`
 	// Policies has the keys of per-task policies that it cannot read, with the reasons.
 	Policies map[string]string `json:"unreadable_policies,omitempty"`
 	// RefusedPauses has the subjects of pauses that it cannot apply, with the reasons.
@@ -91,8 +93,9 @@ type WorkerQueue struct {
 
 // WorkerKind is a kind that a worker handles.
 type WorkerKind struct {
-	Policy string  `json:"policy"` // the policy in its code
-	Limits []Limit `json:"limits,omitempty"`
+	Policy  string        `json:"policy"`            // the policy in its code
+	Timeout time.Duration `json:"timeout,omitempty"` // of its handler, in nanoseconds
+	Limits  []Limit       `json:"limits,omitempty"`
 }
 
 // Announce stores a worker with what is recent and its info, or replaces what is stored of it.

@@ -15,6 +15,10 @@ func Span(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%.1fd", d.Hours()/24)
+	case d < 10*time.Millisecond:
+		step = 10 * time.Microsecond
+	case d < time.Second:
+		step = time.Millisecond
 	case d < time.Minute:
 		step = 10 * time.Millisecond
 	case d < time.Hour:
