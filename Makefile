@@ -157,6 +157,7 @@ model: ## check the models of the protocol (model/) with spin, which it installs
 .PHONY: tidb
 tidb: ## run tests and faults on TiDB, whose server it builds first: takes minutes, and 4 GB of caches
 	FALLDUE_TEST_ENGINES=tidb $(MAKE) test PACKAGES='. ./backoff ./dialect ./examples/... ./internal/testdb/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./sealed ./sqlgen ./tasktest'
+	FALLDUE_TEST_ENGINES=tidb $(MAKE) alerts
 	$(MAKE) faults ENGINE=tidb MINUTES=0.5
 
 # One release after the other: the machine should not be the reason for a failure.
@@ -165,8 +166,8 @@ matrix: ## run tests on each release of an engine that docs/engines.md names, or
 	$(SERVE) matrix '$(RELEASES)' -- go -C '$(CURDIR)' test -count=1 -timeout=60m -skip TestConformanceWithoutAName $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),$(MATRIX))
 
 .PHONY: alerts
-alerts: export FALLDUE_TEST_ENGINES ?= postgres,mariadb,sqlite
-alerts: ## test the alert rules, and scrape workers on three engines with Debian's Prometheus, which answers rules and dashboards
+alerts: export FALLDUE_TEST_ENGINES ?= postgres,mysql,mariadb,sqlite
+alerts: ## test the alert rules, and scrape workers on each engine with Debian's Prometheus, which answers rules and dashboards
 	.ci/prometheus promtool check rules grafana/falldue.rules.yml
 	.ci/prometheus promtool test rules grafana/falldue.rules_test.yml
 	$(SERVE) -- env FALLDUE_TEST_PROMETHEUS="$$(.ci/prometheus)" go -C '$(CURDIR)/examples/telemetry' test -count=1 -run TestPrometheusScrapesWorkers .

@@ -119,19 +119,33 @@ func (r *Recorder) bound(label, value string) string {
 	return value
 }
 
-// begun are outcomes that handled kinds have from the beginning: increase overlooks the first event
-// of a series that begins with it.
+// begun are outcomes that handled kinds have from the beginning.
 var begun = []falldue.Outcome{falldue.OutcomeDone, falldue.OutcomeDead, falldue.OutcomeDiscarded, falldue.OutcomeLost}
 
-// Begin makes the series of the outcomes done, dead, discarded and lost begin with 0, for the kinds
-// that a queue handles. Exporters call it before each export.
+// Begin makes the series of rare events begin with 0, for the queues and kinds that a queue handles: runs that ended
+// as done, dead, discarded or lost, stuck handlers, and lost claims. The function increase of Prometheus overlooks
+// the first event of a series that begins with it. Exporters call Begin before each export.
 func (r *Recorder) Begin(q *falldue.Queue) {
-	for kind, h := range hooks.Of[interface{ WorkerConfig() worker.Config }](q).WorkerConfig().Handlers {
+	ctx, cfg := context.Background(), hooks.Of[interface{ WorkerConfig() worker.Config }](q).WorkerConfig()
+	if len(cfg.Handlers) == 0 {
+		return
+	}
+	for kind, h := range cfg.Handlers {
 		for _, o := range begun {
-			r.record(context.Background(), runsTotal, 0, h.Queue, kind, string(o))
+			r.record(ctx, runsTotal, 0, h.Queue, kind, string(o))
 		}
+		r.record(ctx, overtimeTotal, 0, h.Queue, kind)
+	}
+	for queue := range cfg.Queues {
+		r.record(ctx, claimsRecovered, 0, queue)
+	}
+	for _, operation := range []string{settle, extend} {
+		r.record(ctx, claimsLost, 0, operation)
 	}
 }
+
+// Operations that may find a claim lost.
+const settle, extend = "settle", "extend"
 
 // Hooks returns the hooks of a worker, for [falldue.Config].
 func (r *Recorder) Hooks() falldue.Hooks {
@@ -163,8 +177,8 @@ func (r *Recorder) Hooks() falldue.Hooks {
 				r.record(ctx, claimsRecovered, float64(s.Recovered), s.Queue)
 			}
 		},
-		Settle:   func(s falldue.StatementStats) { statement("settle", s) },
-		Extend:   func(s falldue.StatementStats) { statement("extend", s) },
+		Settle:   func(s falldue.StatementStats) { statement(settle, s) },
+		Extend:   func(s falldue.StatementStats) { statement(extend, s) },
 		Overtime: func(e falldue.Event) { r.record(ctx, overtimeTotal, 1, e.Queue, e.Kind) },
 		Trouble: func(s falldue.StatementStats) {
 			r.record(ctx, troublesTotal, 1, s.Role, classType(s.Err, s.Class))

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,8 +36,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// sampler has samples that are as new as possible.
-var sampler = signals.SamplerConfig{Every: time.Second, Timeout: time.Minute}
+// sampler has samples that are as new as possible. A reading that fails is repeated after 20 times as long as it took.
+var sampler = signals.SamplerConfig{Every: time.Second}
 
 // exporters make a queue whose metrics are in a registry, by the dashboard for them.
 var exporters = map[string]func(*testing.T, *prometheus.Registry, *sqlx.DB, falldue.Hooks) *falldue.Queue{
@@ -95,66 +96,165 @@ func TestPrometheusScrapesWorkers(t *testing.T) {
 func scrape(t *testing.T, engine, program, dashboard string, export func(*testing.T, *prometheus.Registry, *sqlx.DB, falldue.Hooks) *falldue.Queue) {
 	first, db := signalstest.Queue(t, engine, falldue.Config{})
 	prepare(t, first)
-	ended := make(chan falldue.Outcome, 10)
-	hooks := falldue.Hooks{Event: func(e falldue.Event) {
-		if e.Outcome != falldue.OutcomeNone {
-			ended <- e.Outcome
-		}
-	}}
+	rare := &rarities{db: db, ended: make(chan falldue.Outcome, 100), stuck: make(chan struct{}, 1), release: make(chan struct{}), begun: make(chan struct{}, 2), proceed: make(chan struct{}, 2)}
 	p := &scraped{}
 	var workers []*falldue.Queue
 	for range 3 {
 		reg := prometheus.NewRegistry()
-		q := export(t, reg, db, hooks)
-		falldue.Handle(q, signalstest.Kind, func(_ context.Context, task falldue.Task[string]) error {
-			if task.Args == "done" {
-				return nil
-			}
-			return &signalstest.BankError{}
-		})
+		q := export(t, reg, db, rare.hooks())
+		rare.handle(q)
 		workers = append(workers, q)
 		work(t, q)
 		p.add(t, promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	}
+	t.Cleanup(func() { close(rare.release) }) // before the workers stop
 	p.start(t, program)
 	p.wait(t) // counters begin with 0
-	for _, args := range []string{"done", "retried", "dead"} {
-		signalstest.Enqueue(t.Context(), t, workers[0], args)
-	}
-	for range 3 {
-		select {
-		case <-ended:
-		case <-t.Context().Done():
-			t.Fatal("the tasks have not run")
-		}
-	}
-	p.wait(t)
+	rare.cause(t, workers[0])
+	rare.runAll(t, workers[0])
 	names := strings.NewReplacer()
 	if dashboard != "falldue.json" {
-		names = strings.NewReplacer("outcome=", "messaging_falldue_outcome=", "queue=", "messaging_destination_name=")
+		names = strings.NewReplacer("outcome=", "messaging_falldue_outcome=", "queue=", "messaging_destination_name=", "kind=", "messaging_falldue_kind=",
+			"role=", "messaging_falldue_role=", "falldue_statement_seconds", "messaging_client_operation_duration_seconds")
 	}
 	for _, expr := range []string{
 		`count(up == 1) == 3`,
-		`sum(falldue_runs_total{outcome="done"}) == 1`, `sum(falldue_runs_total{outcome="dead"}) == 1`, `sum(falldue_runs_total{outcome="retried"}) == 1`,
+		`sum(falldue_runs_total{outcome="done",kind="pay"}) == 1`, `sum(falldue_runs_total{outcome="dead"}) == 1`, `sum(falldue_runs_total{outcome="retried"}) == 1`,
 		`max(falldue_workers{queue="default"}) == 3`,
 		`max(falldue_sample_age_seconds) < 60`,
+		`sum(increase(falldue_claims_lost_total[5m])) > 0`,
+		`sum(increase(falldue_overtime_total{kind="stuck"}[5m])) > 0`,
+		`sum(falldue_troubles_total{role="progress"}) > 0`,
+		`sum(falldue_limit_wait_seconds_sum{kind="limited"}) > 0`,
+		`sum(falldue_statement_seconds_count{error_type!=""}) > 0`,
 	} {
-		p.until(t, names.Replace(expr))
+		p.until(t, names.Replace(expr), func() {})
 	}
 	for _, expr := range dashboardExpressions(t, dashboard) {
-		if p.ask(t, expr); !silent.MatchString(expr) {
-			p.until(t, expr)
-		}
+		p.until(t, expr, func() { rare.runAll(t, workers[0]) })
 	}
 	if dashboard == "falldue.json" {
 		for _, expr := range ruleExpressions(t) {
 			p.ask(t, expr)
+			for _, series := range selector.FindAllString(expr, -1) {
+				p.until(t, series, func() {})
+			}
 		}
 	}
 }
 
-// silent matches expressions about failures that the test does not cause.
-var silent = regexp.MustCompile(`falldue_troubles_total|falldue_overtime_total|falldue_limit_wait|(error_type|existed)!=""|claims_lost`)
+// selector matches what an expression selects. An alert has an answer only while it fires: promtool tests when.
+var selector = regexp.MustCompile(`falldue[a-z0-9:]*_[a-z0-9:_]+(\{[^}]*\})?`)
+
+var (
+	limitedKind = falldue.NewKind[string]("limited", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(1)}})
+	stuckKind   = falldue.NewKind[string]("stuck", falldue.KindConfig{Timeout: time.Second})
+)
+
+// rarities cause events that a healthy service has rarely, or never.
+type rarities struct {
+	db      *sqlx.DB
+	ended   chan falldue.Outcome
+	stuck   chan struct{} // signaled when a handler is stuck
+	release chan struct{} // closed when the stuck handler returns
+	begun   chan struct{} // signaled when a limited handler has begun
+	proceed chan struct{} // signaled when a limited handler returns
+}
+
+func (r *rarities) hooks() falldue.Hooks {
+	return falldue.Hooks{
+		Event: func(e falldue.Event) {
+			if e.Outcome != falldue.OutcomeNone && e.Kind != stuckKind.Name() {
+				r.ended <- e.Outcome
+			}
+		},
+		Overtime: func(falldue.Event) {
+			select {
+			case r.stuck <- struct{}{}:
+			default:
+			}
+		},
+	}
+}
+
+func (r *rarities) handle(q *falldue.Queue) {
+	falldue.Handle(q, signalstest.Kind, func(ctx context.Context, task falldue.Task[string]) error {
+		switch task.Args {
+		case "done":
+			return nil
+		case "lost": // as if another worker had claimed it
+			_, err := r.db.ExecContext(ctx, r.db.Rebind("update falldue_tasks set fence = fence + 1 where id = ?"), task.ID)
+			return err
+		}
+		return &signalstest.BankError{}
+	})
+	falldue.Handle(q, limitedKind, func(context.Context, falldue.Task[string]) error {
+		r.begun <- struct{}{}
+		select {
+		case <-r.proceed:
+		case <-r.release:
+		}
+		return nil
+	})
+	falldue.Handle(q, stuckKind, func(_ context.Context, task falldue.Task[string]) error {
+		task.Progress(0.5, "half") // the worker cannot write that
+		<-r.release
+		return nil
+	})
+}
+
+// cause makes a handler that does not return, a background loop that fails, and an enqueue that fails.
+func (r *rarities) cause(t *testing.T, q *falldue.Queue) {
+	t.Helper()
+	if _, err := r.db.ExecContext(t.Context(), "alter table falldue_progress rename to falldue_away"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the stuck handler returns
+		if _, err := r.db.ExecContext(context.WithoutCancel(t.Context()), "alter table falldue_away rename to falldue_progress"); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := stuckKind.Enqueue(t.Context(), q, ""); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, r.stuck, "no handler is stuck")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := signalstest.Kind.Enqueue(cancelled, q, "done"); err == nil {
+		t.Fatal("an enqueue without time does not fail")
+	}
+}
+
+// runAll runs tasks of several outcomes, and one that waits for a limit.
+func (r *rarities) runAll(t *testing.T, q *falldue.Queue) {
+	t.Helper()
+	for _, args := range []string{"done", "retried", "dead", "lost"} {
+		signalstest.Enqueue(t.Context(), t, q, args)
+	}
+	if _, err := limitedKind.EnqueueMany(t.Context(), q, []string{"first", "second"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.await(t, r.begun, "no limited task has begun")
+		r.proceed <- struct{}{}
+	}
+	for range 6 {
+		select {
+		case <-r.ended:
+		case <-time.After(testdb.Patience):
+			t.Fatal("the tasks have not run")
+		}
+	}
+}
+
+func (r *rarities) await(t *testing.T, signal chan struct{}, otherwise string) {
+	t.Helper()
+	select {
+	case <-signal:
+	case <-time.After(testdb.Patience):
+		t.Fatal(otherwise)
+	}
+}
 
 // prepare makes a pause, an override and a schedule.
 func prepare(t *testing.T, q *falldue.Queue) {
@@ -228,10 +328,13 @@ func (p *scraped) wait(t *testing.T) {
 	}
 }
 
-// until returns when an expression has an answer, and asks again after each scrape.
-func (p *scraped) until(t *testing.T, expr string) {
+// until returns when an expression has an answer that is a number. Otherwise it calls next, and asks again after the next
+// scrape: a rate needs a series that grows.
+func (p *scraped) until(t *testing.T, expr string, next func()) {
 	t.Helper()
-	for deadline := time.Now().Add(testdb.Patience); len(p.ask(t, expr)) == 0; p.wait(t) {
+	number := func(r json.RawMessage) bool { return !strings.Contains(string(r), `"NaN"`) }
+	for deadline := time.Now().Add(testdb.Patience); !slices.ContainsFunc(p.ask(t, expr), number); p.wait(t) {
+		next()
 		if time.Now().After(deadline) {
 			t.Fatalf("no series answers %s", expr)
 		}
