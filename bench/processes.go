@@ -255,11 +255,11 @@ func (g *processGroup) collect(end <-chan time.Time, each func(processReport) (e
 
 // drainWithProcesses measures how fast n worker processes process config.tasks
 // tasks, and the peak memory of the largest of them. Of one process, which may be
-// falldue, falldue-pgx or raw, it also measures processor time and allocations.
+// falldue, falldue-metrics, falldue-pgx or raw, it also measures processor time and allocations.
 func drainWithProcesses(n int) func(context.Context, *config, database, subject) (values, error) {
 	return func(ctx context.Context, c *config, db database, s subject) (values, error) {
 		system := nameOf(s)
-		if !slices.Contains([]string{tunedName, pgxName, rawName}, system) || n > 1 && system != tunedName {
+		if !slices.Contains([]string{tunedName, meteredName, pgxName, rawName}, system) || n > 1 && system != tunedName {
 			return nil, errors.ErrUnsupported
 		}
 		if err := errors.Join(s.insert(ctx, c.tasks), db.analyze(ctx)); err != nil {

@@ -34,7 +34,7 @@ func tablesOf(all results) (list []table.Writer) {
 }
 
 // ratios are the pairs of systems whose ratio has a column in tables where both ran.
-var ratios = [][2]string{{tunedName, rawName}, {pgxName, tunedName}, {pooledName, tunedName}, {pgxPooledName, pgxName}}
+var ratios = [][2]string{{tunedName, rawName}, {pgxName, tunedName}, {pooledName, tunedName}, {pgxPooledName, pgxName}, {meteredName, tunedName}}
 
 // tableOf makes a table with a row for each measure and a column for each system. A
 // cell has the median and, after several runs, the smallest and the largest value.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,7 @@ func TestRatiosStandWhereBothSystemsRan(t *testing.T) {
 func TestPooledSystemsWantAPooler(t *testing.T) {
 	t.Setenv(poolerVariable, "")
 	_, order, err := choose(postgres, nil)
-	if err != nil || strings.Contains(strings.Join(order, " "), "pooled") || len(order) != len(systems[postgres])-2 {
+	if err != nil || strings.Contains(strings.Join(order, " "), "pooled") || slices.Contains(order, meteredName) || len(order) != len(systems[postgres])-3 {
 		t.Errorf("without a pooler: %v, %v", order, err)
 	}
 	for _, name := range []string{pooledName, pgxPooledName} {
@@ -47,7 +48,7 @@ func TestPooledSystemsWantAPooler(t *testing.T) {
 		}
 	}
 	t.Setenv(poolerVariable, "127.0.0.1:6432")
-	if _, order, err := choose(postgres, nil); err != nil || len(order) != len(systems[postgres]) {
+	if _, order, err := choose(postgres, nil); err != nil || len(order) != len(systems[postgres])-1 {
 		t.Errorf("with a pooler: %v, %v", order, err)
 	}
 	db := database{dsn: "postgres://a@b:5432/c?sslmode=disable", pooler: "d:6432"}

@@ -68,6 +68,7 @@ var systems = map[string][]struct {
 	postgres: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
+		{meteredName, openMetered},
 		{pooledName, openPooled},
 		{pgxName, openPgx},
 		{pgxPooledName, openPgxPooled},
@@ -78,6 +79,7 @@ var systems = map[string][]struct {
 	mySQL: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
+		{meteredName, openMetered},
 		{rawName, openRawMySQL},
 		{"watermill", openWatermill(tuned)},
 		{"watermill-default", openWatermill(defaults)},
@@ -85,6 +87,7 @@ var systems = map[string][]struct {
 	mariaDB: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
+		{meteredName, openMetered},
 		{rawName, openRawMySQL},
 		{"watermill", openWatermill(tuned)},
 		{"watermill-default", openWatermill(defaults)},
@@ -92,10 +95,12 @@ var systems = map[string][]struct {
 	tiDB: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
+		{meteredName, openMetered},
 	},
 	sqlite: {
 		{tunedName, openFalldue(tuned)},
 		{defaultName, openFalldue(defaults)},
+		{meteredName, openMetered},
 		{rawName, openRawSQLite},
 		{"river", openRiverSQLite(tuned)},
 		{"river-default", openRiverSQLite(defaults)},
@@ -108,6 +113,8 @@ const (
 	// pooledName is falldue through a pooler, pgxName falldue on pgx, and pgxPooledName that
 	// through a pooler.
 	pooledName, pgxName, pgxPooledName = "falldue-pooled", "falldue-pgx", "falldue-pgx-pooled"
+	// meteredName is falldue with the metrics of promfalldue. Only --systems measures it.
+	meteredName = "falldue-metrics"
 )
 
 // poolerVariable is the environment variable that has the address, as host:port, of a
@@ -157,7 +164,8 @@ func choose(engine string, names []string) (map[string]open, []string, error) {
 	for _, s := range systems[engine] {
 		known = append(known, s.name)
 		pooled := s.name == pooledName || s.name == pgxPooledName
-		if len(names) == 0 && (!pooled || os.Getenv(poolerVariable) != "") || slices.Contains(names, s.name) {
+		usual := s.name != meteredName && (!pooled || os.Getenv(poolerVariable) != "")
+		if len(names) == 0 && usual || slices.Contains(names, s.name) {
 			chosen[s.name], order = s.open, append(order, s.name)
 		}
 	}
