@@ -60,8 +60,8 @@ type connections interface {
 	Stats() sql.DBStats
 }
 
-// secondConnTimeout limits how long a check waits for a second connection, since
-// the program may use all of them.
+// secondConnTimeout limits how long a check waits for a second connection of a pool with a
+// limit, since the program may use all of them.
 const secondConnTimeout = 2 * time.Second
 
 // sharesSessions reports whether two connections share sessions, or one changes its
@@ -93,8 +93,12 @@ func compareSessions(ctx context.Context, pool connections) (shared bool, err er
 		return false, err
 	}
 	defer func() { _ = one.Close() }()
-	waiting, cancel := context.WithTimeout(ctx, secondConnTimeout)
-	defer cancel()
+	waiting := ctx
+	if pool.Stats().MaxOpenConnections > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, secondConnTimeout)
+		defer cancel()
+	}
 	two, err := pool.Conn(waiting)
 	if err != nil {
 		if ctx.Err() == nil && waiting.Err() != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/falldue/falldue/queuetest"
 )
 
-// TestPgBouncer runs the suite through PgBouncer in transaction mode. It runs only its
-// cases about transactions through a pool of pgx, which sends what pgx does, and in session
-// mode, which differs little from no pooler.
+// TestPgBouncer runs the suite with pgx through PgBouncer in transaction mode. It runs only its
+// cases about transactions with lib/pq, which TestUnusualSessions runs with the same parameter, through a
+// pool of pgx, which sends what pgx does, and in session mode, which differs little from no pooler.
 func TestPgBouncer(t *testing.T) {
 	testdb.DSN(t, testdb.Postgres) // skips the test if PostgreSQL is not selected
 	for _, mode := range []string{"session", "transaction"} {
@@ -28,7 +28,7 @@ func TestPgBouncer(t *testing.T) {
 			for driver, setting := range testdb.InOneStep {
 				only := ""
 				setting = "&" + setting
-				if mode == "session" || driver == testdb.PgxPool {
+				if mode == "session" || driver != "pgx" {
 					only = "transaction"
 				}
 				if mode == "session" {
