@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/statements"
@@ -260,15 +261,23 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 		if o.Delay != 0 {
 			return e, invalid("both Delay and RunAt are set: set only one")
 		}
-		if y := o.RunAt.UTC().Year(); y < 1970 || y > 9000 {
-			return e, invalid("RunAt %v: must be in the years 1970 to 9000", o.RunAt)
+		if err := validYear("RunAt", o.RunAt); err != nil {
+			return e, err
 		}
 		e.At = sql.Null[int64]{V: o.RunAt.UnixMicro(), Valid: true}
 	}
 	if o.Timeout < 0 {
 		return e, invalid("Timeout %v: must be 0 or more", o.Timeout)
 	}
-	if e.Metadata, err = storedMetadata(o.Metadata, d.marks, o.Timeout); err != nil {
+	if !o.ExpireAt.IsZero() {
+		if err := validYear("ExpireAt", o.ExpireAt); err != nil {
+			return e, err
+		}
+		if !o.ExpireAt.After(o.RunAt) {
+			return e, invalid("ExpireAt %v: must be after RunAt %v", o.ExpireAt, o.RunAt)
+		}
+	}
+	if e.Metadata, err = storedMetadata(&o, d.marks); err != nil {
 		return e, err
 	}
 	payload, err := toStore("payload", d.args, q.cfg.MaxPayload)
@@ -282,4 +291,12 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 	}
 	e.Payload, err = encode(q.cfg.Codec, payloadOf(e.Kind), payload)
 	return e, err
+}
+
+// validYear returns an error unless all engines can store a time.
+func validYear(name string, at time.Time) error {
+	if y := at.UTC().Year(); y < 1970 || y > 9000 {
+		return invalid("%s %v: must be in the years 1970 to 9000", name, at)
+	}
+	return nil
 }

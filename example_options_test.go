@@ -115,3 +115,40 @@ func ExampleEnqueueOptions_policy() {
 	// attempt 2 of 3
 	// attempt 3 of 3
 }
+
+// A task that has not started by a time is cancelled instead of run.
+func ExampleEnqueueOptions_expireAt() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1})
+	defer closeQueue()
+
+	offer := falldue.NewKind[string]("seat.offer", falldue.KindConfig{})
+	departure := time.Now().Add(-time.Minute) // the worker was down until then
+	late, err := offer.Enqueue(ctx, q, "12A", falldue.EnqueueOptions{ExpireAt: departure})
+	if err != nil {
+		log.Panic(err)
+	}
+	if _, err := offer.Enqueue(ctx, q, "7C", falldue.EnqueueOptions{ExpireAt: departure.Add(24 * time.Hour)}); err != nil {
+		log.Panic(err)
+	}
+
+	falldue.Handle(q, offer, func(_ context.Context, t falldue.Task[string]) error {
+		fmt.Println("offer", t.Args)
+		stop() // so that this example ends
+		return nil
+	})
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	task, err := q.Task(context.Background(), late.ID)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(task.State)
+	fmt.Println(task.LastError)
+	// Output:
+	// offer 7C
+	// cancelled
+	// expired: no attempt began by the task's ExpireAt
+}

@@ -50,6 +50,8 @@ type TaskInfo struct {
 	MaxAttempts int
 	// Timeout is the task's own [EnqueueOptions].Timeout, or 0 if it has its kind's.
 	Timeout time.Duration
+	// ExpireAt is the task's own [EnqueueOptions].ExpireAt, or zero if it has none or was retried by hand.
+	ExpireAt time.Time
 	// Fence goes up with each claim of the task. A cancel raises it, too, and so do
 	// [ConflictReplace] and the retry of a done task.
 	Fence int64

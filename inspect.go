@@ -24,7 +24,7 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Policy: t.Policy, Key: t.Key, Priority: t.Priority, State: State(t.State),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Fence: t.Fence,
 		UpdatedAt: store.Time(t.Updated), CreatedAt: store.Time(t.Created), Now: store.Time(t.Now),
-		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Metadata: store.ReadMetadata(t.Metadata), Timeout: store.ReadTimeout(t.Metadata),
+		ClaimedBy: t.ClaimedBy, LastError: t.LastError.V, Metadata: store.ReadMetadata(t.Metadata), Timeout: store.ReadTimeout(t.Metadata), ExpireAt: store.ReadExpiry(t.Metadata),
 	}
 	var errs [2]error
 	info.Payload, errs[0] = decode(c, payloadOf(t.Kind), t.Payload)

@@ -225,6 +225,8 @@ func (o *EnqueueOptions) schedulable() error {
 		return invalid("Policy is set: must not be set for a schedule, whose tasks have their kind's policy")
 	case o.Unique.isSet():
 		return invalid("Unique is set: must not be set for a schedule")
+	case !o.ExpireAt.IsZero():
+		return invalid("ExpireAt %v is set: must be zero for a schedule; use a policy with WithStartWithin", o.ExpireAt)
 	case !o.RunAt.IsZero():
 		return invalid("RunAt %v is set: must be zero, since the tick sets the time", o.RunAt)
 	}

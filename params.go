@@ -44,6 +44,10 @@ type EnqueueOptions struct {
 	// Timeout is how long the handler can run, as [KindConfig].Timeout is for all tasks of a kind.
 	// Defaults to 0: the timeout of the kind.
 	Timeout time.Duration
+	// ExpireAt is the time by which the first attempt must begin, by the database's clock, in the years 1970 to 9000
+	// and after RunAt. A task that has not started by then is cancelled instead of run, as with
+	// [backoff.Policy.WithStartWithin]. [Queue.Retry] lifts it. Defaults to the zero time: none.
+	ExpireAt time.Time
 	// Metadata is texts about the task by their names, such as the trace in which it was
 	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. Names that begin
 	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
@@ -119,14 +123,15 @@ func (p *EnqueueParams) AddMetadata(name, text string) {
 const maxMetadata = 10 << 10
 
 // storedMetadata returns the JSON to store for the metadata of a task with marks of falldue's own
-// and a timeout, NULL if there is none of them.
-func storedMetadata(metadata map[string]string, marks []string, timeout time.Duration) (stored sql.Null[string], err error) {
-	for name := range metadata {
+// and the times of a task, NULL if there is none of them.
+func storedMetadata(o *EnqueueOptions, marks []string) (stored sql.Null[string], err error) {
+	for name := range o.Metadata {
 		if prefix, reserved := store.ReservedMetadata(name); reserved {
 			return stored, invalid("metadata %.100q: the name must not begin with %q", name, prefix)
 		}
 	}
-	if metadata = store.Marked(metadata, marks, timeout); len(metadata) == 0 {
+	metadata := store.Marked(o.Metadata, marks, o.Timeout, o.ExpireAt)
+	if len(metadata) == 0 {
 		return stored, nil
 	}
 	text, err := storable.JSON(metadata)

@@ -252,16 +252,33 @@ func boundsOf(t falldue.TaskInfo, timeout time.Duration, policy backoff.Policy, 
 	if running {
 		list = append(list, bound{Name: "Lease ends", Text: "unless its worker extends it", At: t.UpdatedAt})
 	}
-	if !known || finished(t.State) {
+	if finished(t.State) {
 		return list
 	}
-	if d := policy.StartWithin(); d > 0 && t.State == falldue.StateOpen && t.Attempts == 0 {
-		list = append(list, bound{Name: "Expires", Text: "cancelled if it has not started by then", At: t.UpdatedAt.Add(d)})
+	if at := expiresAt(t, policy); !at.IsZero() {
+		list = append(list, bound{Name: "Expires", Text: "cancelled if it has not started by then", At: at})
+	}
+	if !known {
+		return list
 	}
 	if d := policy.MaxElapsed(); d > 0 && !t.FirstAttemptedAt.IsZero() {
 		list = append(list, bound{Name: "No retry after", Text: durText(d) + " after its first attempt", At: t.FirstAttemptedAt.Add(d)})
 	}
 	return list
+}
+
+// expiresAt returns when a task expires, or the zero time. A policy that is not known is empty.
+func expiresAt(t falldue.TaskInfo, policy backoff.Policy) (at time.Time) {
+	if t.State != falldue.StateOpen || t.Attempts > 0 {
+		return at
+	}
+	at = t.ExpireAt
+	if d := policy.StartWithin(); d > 0 {
+		if end := t.UpdatedAt.Add(d); at.IsZero() || end.Before(at) {
+			at = end
+		}
+	}
+	return at
 }
 
 // event is a point of the timeline.

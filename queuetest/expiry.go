@@ -2,6 +2,8 @@ package queuetest
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -98,6 +100,98 @@ var expiryCases = []conformanceCase{
 		}
 		if expired != n+1 {
 			t.Errorf("the history has %d expired tasks, want %d", expired, n+1)
+		}
+	}},
+	{"a task that has not started by its own time expires, a claim may be early or late, and a retry lifts the time", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[string]("dated", falldue.KindConfig{DoneRetention: time.Hour, Policy: parsePolicy(t, "delay 0; attempts 3")})
+		ran := make(chan falldue.RunInfo, 100)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+			ran <- task.RunInfo
+			if task.Fence == 1 {
+				return errFlaky
+			}
+			return nil
+		})
+		o := ops.New(q)
+		now, err := o.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := map[string]string{"note": `"falldue.expires":`}
+		past, future := falldue.EnqueueOptions{ExpireAt: now.Add(-time.Minute).Truncate(time.Millisecond), Metadata: texts}, falldue.EnqueueOptions{ExpireAt: now.Add(time.Hour)}
+		late := enqueue(t, q, k, "late", past)
+		prompt := enqueue(t, q, k, "prompt", future)
+		plain := enqueue(t, q, k, "plain")
+		after := enqueueFlow(t, q, flow.Batch(k.Params("late before another", past)).Then(k.Params("after it", falldue.EnqueueOptions{ExpireAt: past.ExpireAt}), flow.RunAnyway()))
+		scheduled := enqueue(t, q, k, "run now", falldue.EnqueueOptions{RunAt: now.Add(time.Hour), ExpireAt: now.Add(2 * time.Hour)})
+		moved := enqueue(t, q, k, "moved", falldue.EnqueueOptions{RunAt: now.Add(-time.Hour), Queue: "elsewhere", ExpireAt: past.ExpireAt})
+		if info := waitForState(t, q, late, falldue.StateOpen); !info.ExpireAt.Equal(past.ExpireAt) || !maps.Equal(info.Metadata, texts) {
+			t.Errorf("the task expires at %v with metadata %v; want %v and %v", info.ExpireAt, info.Metadata, past.ExpireAt, texts)
+		}
+		for _, bad := range []falldue.EnqueueOptions{{ExpireAt: now, RunAt: now}, {ExpireAt: time.Date(9001, 1, 1, 0, 0, 0, 0, time.UTC)}} {
+			if _, err := k.Enqueue(t.Context(), q, "bad", bad); !errors.Is(err, falldue.ErrInvalid) {
+				t.Errorf("an enqueue with %+v: %v; want ErrInvalid", bad, err)
+			}
+		}
+		startWorker(t, q)
+		if err := o.ChangeTask(t.Context(), moved, ops.TaskChange{Queue: falldue.DefaultQueue}); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.RunNow(t.Context(), scheduled); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []int64{late, after[0], after[1], moved} {
+			info := waitForState(t, q, id, falldue.StateCancelled)
+			if info.Attempts != 0 || info.LastError != "expired: no attempt began by the task's ExpireAt" {
+				t.Errorf("the expired task is %+v; want no attempt and a reason", info)
+			}
+		}
+		runs := map[int64]int{}
+		for _, id := range []int64{prompt, plain, scheduled} {
+			waitForState(t, q, id, falldue.StateDone) // after a failure, which is a start
+		}
+		if err := q.Retry(t.Context(), late); err != nil {
+			t.Fatal(err)
+		}
+		info := waitForState(t, q, late, falldue.StateDone)
+		if !info.ExpireAt.IsZero() || !maps.Equal(info.Metadata, texts) {
+			t.Errorf("the retried task expires at %v with metadata %v; want none and %v", info.ExpireAt, info.Metadata, texts)
+		}
+		close(ran)
+		for run := range ran {
+			runs[run.ID]++
+		}
+		if runs[prompt] != 2 || runs[plain] != 2 || runs[scheduled] != 2 || runs[late] < 1 || len(runs) != 4 {
+			t.Errorf("the runs by task are %v; want runs of %d, %d, %d and, after its retry, %d", runs, prompt, plain, scheduled, late)
+		}
+	}},
+	{"many tasks that have not started by times of their own expire in batches", func(t *testing.T, f *fixture) {
+		const n = 1_500
+		claims := 0
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[int]("dated.many", falldue.KindConfig{Limits: []falldue.Limit{falldue.Rate(1, time.Hour)}})
+		falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error {
+			t.Error("an expired task ran")
+			return nil
+		})
+		var many []falldue.EnqueueParams
+		for i := range n {
+			many = append(many, k.Params(i, falldue.EnqueueOptions{ExpireAt: time.Now().Add(-time.Hour - time.Duration(i)*time.Millisecond)}))
+		}
+		receipts, err := q.EnqueueMany(t.Context(), many...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startWorker(t, q)
+		for _, r := range receipts {
+			if info := waitForState(t, q, r.ID, falldue.StateCancelled); !info.AttemptedAt.IsZero() {
+				claims++
+			}
+		}
+		stop()
+		if claims > n/10 {
+			t.Errorf("%d of %d expired tasks were claimed; want few", claims, n)
 		}
 	}},
 }

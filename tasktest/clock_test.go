@@ -186,6 +186,28 @@ func TestJumpEndsLeases(t *testing.T) {
 	})
 }
 
+// TestExpireAtFollowsTheClock: a task that has not started by a time of the clock is cancelled.
+func TestExpireAtFollowsTheClock(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		kind := falldue.NewKind[string]("offer", falldue.KindConfig{})
+		falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error { return nil })
+		now := clock.Now(t)
+		for _, hours := range []int{1, 3} {
+			if _, err := kind.Enqueue(t.Context(), q, "", falldue.EnqueueOptions{ExpireAt: now.Add(time.Duration(hours) * time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.Jump(t, 2*time.Hour)
+		ran := tasktest.Drain(t, q)
+		if len(ran) != 2 || ran[0].State != falldue.StateCancelled || ran[1].State != falldue.StateDone {
+			t.Errorf("after two hours ran %+v; want one expired task, and one that is done", ran)
+		}
+	})
+}
+
 // TestTheClockEndsWithTheTest: queues that are made later use the database's clock.
 func TestTheClockEndsWithTheTest(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

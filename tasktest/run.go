@@ -18,7 +18,7 @@ type Ran struct {
 	Attempt int
 	// State is the state to which the task went: done, dead, open if it is retried under
 	// its policy, snoozed if the handler asked for that or for RetryAfter, or cancelled if
-	// another caller cancelled or deleted it in the meantime. It is "" if its lease was lost.
+	// another caller cancelled or deleted it in the meantime, or if it had not started in time. It is "" if its lease was lost.
 	State falldue.State
 	// Err is the error that the handler returned, or nil. What the handler of a task
 	// returned that is cancelled or lost does not count: the error is

@@ -22,7 +22,7 @@ func enqueueCommand() *cobra.Command {
 	var p place
 	var opts falldue.EnqueueOptions
 	var priority int
-	var when, policy string
+	var when, until, policy string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "enqueue KIND [PAYLOAD]",
@@ -45,6 +45,11 @@ func enqueueCommand() *cobra.Command {
 			if when != "" {
 				if opts.RunAt, err = time.Parse(time.RFC3339, when); err != nil {
 					return mistake(fmt.Errorf("--at: %q is not a time such as 2026-12-11T14:02:00Z", when))
+				}
+			}
+			if until != "" {
+				if opts.ExpireAt, err = time.Parse(time.RFC3339, until); err != nil {
+					return mistake(fmt.Errorf("--expire-at: %q is not a time such as 2026-12-11T14:02:00Z", until))
 				}
 			}
 			if policy != "" {
@@ -74,6 +79,7 @@ func enqueueCommand() *cobra.Command {
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
+	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must have started, or else it is cancelled")
 	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "number of attempts before the task is dead (default set by its policy)")
 	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")
 	complete(cmd, "own-policy", presetNames()...)

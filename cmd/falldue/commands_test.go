@@ -214,6 +214,17 @@ func TestCompletionsOfArguments(t *testing.T) {
 	}
 }
 
+// TestEnqueueSetsWhenATaskExpires: show has the time.
+func TestEnqueueSetsWhenATaskExpires(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, testdb.DSN(t, "sqlite"))
+	s.run("enqueue", "offer", "--expire-at", "2999-12-11T14:02:00Z")
+	contains(t, s.run("show", "1"), `(?m)^expires    2999-12-11 14:02:00.*, unless it has started by then$`)
+	contains(t, s.run("show", "1", "--json"), `"expire_at":"2999-12-11T14:02:00Z"`)
+	_, err := s.fails(exitUsage, "enqueue", "offer", "--expire-at", "tomorrow")
+	contains(t, err.Error(), `--expire-at: "tomorrow" is not a time such as`)
+}
+
 // TestJSONHasWhatTablesHave: of migrations, SQL, ends of policies, workers and the screen.
 func TestJSONHasWhatTablesHave(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -183,6 +183,7 @@ type taskJSON struct {
 	Attempts         int               `json:"attempts"`
 	MaxAttempts      int               `json:"max_attempts,omitempty"`
 	Timeout          string            `json:"timeout,omitempty"`
+	ExpireAt         *time.Time        `json:"expire_at,omitempty"`
 	Fence            int64             `json:"fence"`
 	UpdatedAt        time.Time         `json:"updated_at"`
 	CreatedAt        time.Time         `json:"created_at"`
@@ -207,7 +208,7 @@ func ownTimeout(t falldue.TaskInfo) string {
 func taskObject(t falldue.TaskInfo) taskJSON {
 	return taskJSON{
 		ID: t.ID, Queue: t.Queue, Kind: t.Kind, Key: t.Key, Policy: t.Policy, Priority: t.Priority, State: t.State, Phase: t.Phase, Running: ops.Running(t),
-		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Timeout: ownTimeout(t), Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
+		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Timeout: ownTimeout(t), ExpireAt: set(t.ExpireAt), Fence: t.Fence, UpdatedAt: t.UpdatedAt, CreatedAt: t.CreatedAt,
 		FirstAttemptedAt: set(t.FirstAttemptedAt), AttemptedAt: set(t.AttemptedAt), Now: t.Now, ClaimedBy: t.ClaimedBy,
 		LastError: t.LastError, Payload: t.Payload, Metadata: t.Metadata, Result: t.Result,
 	}

@@ -120,6 +120,9 @@ func (v view) print(s screen) error {
 	line("attempts", attempts)
 	line("created", words.At(t.CreatedAt, t.Now))
 	line("timeout", ownTimeout(t))
+	if !t.ExpireAt.IsZero() {
+		line("expires", words.At(t.ExpireAt, t.Now)+", unless it has started by then")
+	}
 	line("policy", v.policyText())
 	if len(v.releases) > 0 {
 		line("releases", policiesText(t.Kind, v.releases)+"; the first is shown")

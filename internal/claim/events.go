@@ -36,9 +36,13 @@ func (e events) corruptLane(queue string, h store.Head, what string) {
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
 }
 
-// tasksExpired reports tasks that have expired without a claim.
+// tasksExpired reports tasks that have expired without a claim: under a policy, or by their own times if within is 0.
 func (e events) tasksExpired(queue, kind string, within time.Duration, tasks int) {
-	e.log.Info("falldue: tasks have expired: they had not started in time", "queue", queue, "kind", kind, "within", within, "count", tasks)
+	args := []any{"queue", queue, "kind", kind, "count", tasks}
+	if within > 0 {
+		args = append(args, "within", within)
+	}
+	e.log.Info("falldue: tasks have expired: they had not started in time", args...)
 }
 
 func (e events) expireFailed(queue, kind string, err error) {

@@ -13,7 +13,8 @@ import (
 
 // expiry cancels the tasks of a queue that have not started in time. Of new tasks a policy's limit is a range of
 // their lane, as their delay is, so that a batch of tasks costs a few statements, and tasks that do not
-// expire cost none. Claims skip the range.
+// expire cost none. Claims skip the range. Times of tasks' own are in no order: a claim finds the first such tasks, whose
+// handlers do not run, and if they are half of the claim, those that follow are cancelled in batches, too.
 type expiry struct {
 	queue  string
 	table  table
@@ -22,9 +23,16 @@ type expiry struct {
 	woken  chan struct{} // signalled when a lane has expired tasks
 
 	mu    sync.Mutex
-	late  map[store.Lane]time.Duration // lanes with expired tasks, and their limits
-	now   int64                        // by the database's clock, when the last such lane was read
-	nowAt time.Time                    // when that answer came
+	late  map[lateLane]bool
+	now   int64     // by the database's clock, when the last such lane was read
+	nowAt time.Time // when that answer came
+}
+
+// lateLane is a lane with expired tasks: under a policy that limits the time to the first attempt, or by the tasks' own
+// times if within is 0.
+type lateLane struct {
+	store.Lane
+	within time.Duration
 }
 
 // expiredTasks is told of tasks that have expired without a claim.
@@ -38,7 +46,7 @@ type expiredTasks interface {
 func newExpiry(cfg PollerConfig) *expiry {
 	return &expiry{
 		queue: cfg.Queue, table: cfg.Table, events: cfg.events(), tasks: cfg.Expired, woken: make(chan struct{}, 1),
-		late: map[store.Lane]time.Duration{},
+		late: map[lateLane]bool{},
 	}
 }
 
@@ -52,9 +60,30 @@ func (e *expiry) found(h store.Head, policy *control.CompiledPolicy) {
 	defer e.mu.Unlock()
 	e.now, e.nowAt = h.Now, time.Now()
 	if store.Duration(h.Now-h.Anchor) > within {
-		e.late[h.Lane] = within
-		retry.Signal(e.woken)
+		e.wake(h.Lane, within)
 	}
+}
+
+// wake makes work cancel the expired tasks of a lane.
+func (e *expiry) wake(at store.Lane, within time.Duration) {
+	e.late[lateLane{at, within}] = true
+	retry.Signal(e.woken)
+}
+
+// claimed wakes work if half of the tasks of a claim have expired by their own times.
+func (e *expiry) claimed(claims []*store.Claim) {
+	expired, last := 0, store.Lane{}
+	for _, c := range claims {
+		if store.HasExpired(c.Metadata, c.From, c.Now) {
+			expired, last = expired+1, c.From
+		}
+	}
+	if expired == 0 || 2*expired < len(claims) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wake(last, 0)
 }
 
 // since returns the anchor from which a claim searches a lane: after the tasks that have expired for certain, since
@@ -75,37 +104,38 @@ func (e *expiry) since(at store.Lane, policy *control.CompiledPolicy, since int6
 // work cancels expired tasks until ctx ends.
 func (e *expiry) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		at, within, ok := e.next()
+		at, ok := e.next()
 		if !ok {
 			retry.Await(ctx, e.woken, time.Hour)
 			continue
 		}
-		e.cancel(ctx, at, within)
+		e.cancel(ctx, at)
 	}
 }
 
 // next removes and returns a lane with expired tasks.
-func (e *expiry) next() (at store.Lane, within time.Duration, ok bool) {
+func (e *expiry) next() (at lateLane, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for at, within = range e.late {
+	for at = range e.late {
 		delete(e.late, at)
-		return at, within, true
+		return at, true
 	}
-	return at, 0, false
+	return at, false
 }
 
-// cancel cancels the expired tasks of a lane, a batch at a time. After an error the next sweep finds the lane again.
-func (e *expiry) cancel(ctx context.Context, at store.Lane, within time.Duration) {
+// cancel cancels the expired tasks of a lane, a batch at a time. After an error the next sweep,
+// or the next claim, finds the lane again.
+func (e *expiry) cancel(ctx context.Context, at lateLane) {
 	count := 0
 	defer func() {
 		if count > 0 {
-			e.events.tasksExpired(e.queue, at.Kind, within, count)
+			e.events.tasksExpired(e.queue, at.Kind, at.within, count)
 			e.tasks.Expired(e.queue, at.Kind, count)
 		}
 	}()
 	for more := true; more && ctx.Err() == nil; {
-		batch, err := e.batch(ctx, at, within)
+		batch, err := e.batch(ctx, at)
 		if err != nil {
 			if ctx.Err() == nil {
 				e.events.expireFailed(e.queue, at.Kind, err)
@@ -119,8 +149,12 @@ func (e *expiry) cancel(ctx context.Context, at store.Lane, within time.Duration
 	}
 }
 
-func (e *expiry) batch(ctx context.Context, at store.Lane, within time.Duration) (store.Expired, error) {
+func (e *expiry) batch(ctx context.Context, at lateLane) (store.Expired, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
-	return e.table.Expire(ctx, e.queue, at, within, outcome.WhyExpired(within))
+	why := outcome.WhyExpired(at.within)
+	if at.within == 0 {
+		return e.table.ExpireDated(ctx, e.queue, at.Lane, why)
+	}
+	return e.table.Expire(ctx, e.queue, at.Lane, at.within, why)
 }

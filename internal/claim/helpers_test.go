@@ -52,6 +52,10 @@ func (f fakeTable) Expire(context.Context, string, store.Lane, time.Duration, st
 	return store.Expired{}, nil
 }
 
+func (f fakeTable) ExpireDated(context.Context, string, store.Lane, string) (store.Expired, error) {
+	return store.Expired{}, nil
+}
+
 func (f fakeTable) Classify(err error) dialect.Class {
 	if f.classify != nil {
 		return f.classify(err)

@@ -72,6 +72,7 @@ type table interface {
 	ClaimKeys(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
 	Candidates(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
 	Expire(ctx context.Context, queue string, at store.Lane, within time.Duration, why string) (store.Expired, error)
+	ExpireDated(ctx context.Context, queue string, at store.Lane, why string) (store.Expired, error)
 	Classify(error) dialect.Class
 }
 
@@ -386,6 +387,7 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 		p.Observer.Claimed(p.Queue, room, claims, start, err)
 	}
 	if len(claims) > 0 {
+		p.expiry.claimed(claims)
 		p.lastClaim.Store(time.Now().UnixNano())
 	}
 	return claims, ctx.Err() != nil, err

@@ -60,7 +60,7 @@ func (r *CompiledPolicy) DelayIn(at store.Lane) time.Duration {
 // StartWithin returns how long after their anchors the tasks of a lane may begin their first attempt.
 // It is 0 if they do not expire: there is no limit, or they have run.
 func (r *CompiledPolicy) StartWithin(at store.Lane) time.Duration {
-	if at.State != statements.StateOpen || at.Attempts != 0 {
+	if !at.New() {
 		return 0
 	}
 	return r.Policy.StartWithin()

@@ -202,8 +202,13 @@ func (x ClaimResult) LimitText() string {
 	return "the policy of its kind"
 }
 
-// IsExpired reports whether the claim began later than the policy allows a first attempt.
+// IsExpired reports whether the claim began later than the policy, or the task's own time, allows a first attempt.
 func (x ClaimResult) IsExpired() bool {
+	return x.isLate() || store.HasExpired(x.Claim.Metadata, x.Claim.From, x.Claim.Now)
+}
+
+// isLate reports whether the claim began later than the policy allows a first attempt.
+func (x ClaimResult) isLate() bool {
 	c := x.Claim
 	within := x.Policy.StartWithin(c.From)
 	return within > 0 && store.Duration(c.Now-c.Anchor) > within
@@ -213,12 +218,19 @@ func (x ClaimResult) IsExpired() bool {
 func (x ClaimResult) Expire() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateCancelled, x.refund()
-	e.Error = store.NotNull(WhyExpired(x.Policy.StartWithin(x.Claim.From)))
+	within := x.Policy.StartWithin(x.Claim.From)
+	if !x.isLate() {
+		within = 0
+	}
+	e.Error = store.NotNull(WhyExpired(within))
 	return e
 }
 
-// WhyExpired returns the error of a task that has not started within a time.
+// WhyExpired returns the error of a task that has not started within a time, or by a time of its own if within is 0.
 func WhyExpired(within time.Duration) string {
+	if within == 0 {
+		return "expired: no attempt began by the task's ExpireAt"
+	}
 	return fmt.Sprintf("expired: no attempt began within %v of the due time", within)
 }
 

@@ -129,6 +129,10 @@ func ExpireTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		`fence = {next fence}, state = 'cancelled', updated_at = {now}, last_error = {text :error}`, ActExpire.allows())
 }
 
+// ExpireName is the name in a task's metadata of the time by which the task must have started. [RetryTasks] makes it
+// liftedName.
+const ExpireName, liftedName = "falldue.expires", "falldue.expired"
+
 // Revival is when a task that is retried falls due.
 type Revival struct {
 	Key
@@ -143,10 +147,13 @@ var RevivalColumns = join(
 // RetryTasks opens the tasks of a batch again, as if they had not been tried. It raises the fence
 // of those that are done, whose permits name them no longer then, as after a cancel. A dead task
 // may halt a sequence until it has run again. With in_place = 1 a task is before those that were enqueued after it.
-// Parameters: in_place. The batch has [RevivalColumns].
+// A time by which the tasks should have started is lifted: in JSON, only after a name there are a quotation mark and
+// a colon. Parameters: in_place. The batch has [RevivalColumns].
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
-	return newBuilder(s, tables).updateTasks(RevivalColumns.columns(), size,
-		`fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = case when {int :in_place} = 1 then t.created_at else {shift {now}, s.wait} end, result = null`, ActRetry.allows())
+	b := newBuilder(s, tables)
+	b.set("lifted", `{json replace({text t.metadata}, '"`+ExpireName+`":', '"`+liftedName+`":')}`)
+	return b.updateTasks(RevivalColumns.columns(), size,
+		`metadata = {lifted}, fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = case when {int :in_place} = 1 then t.created_at else {shift {now}, s.wait} end, result = null`, ActRetry.allows())
 }
 
 // RunTasks makes the waiting tasks of a batch due. One that has failed becomes a snoozed one, so that its attempts,

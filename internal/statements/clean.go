@@ -42,6 +42,19 @@ where {in lane} and {since {int :since}} and updated_at <= {shift {now}, -({int 
 order by updated_at limit :limit offset :skip{for update}`)
 }
 
+// DueIn selects the first :limit tasks of a lane from :since on whose anchor is not after now, as [DueColumns]. Parameters:
+// queue, the lane (see [SetLane]), since, limit.
+func DueIn(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setInLane(laneParam)
+	b.set("due", DueColumns.list("", map[string]string{"now": "{now}"}))
+	b.setSince()
+	return b.stmt(`
+select {due} from {tasks}
+where {in lane} and {since {int :since}} and updated_at <= {now}
+order by updated_at limit :limit`)
+}
+
 // FirstToKeep selects the anchor of the task of a lane that :others tasks follow, if the lane has as many. It reads no
 // more of the index than these. Parameters: queue, the lane (see [SetLane]), others.
 func FirstToKeep(s dialect.Server, tables dialect.Tables) Stmt {

@@ -20,6 +20,9 @@ type Lane struct {
 // do not, nor do those without an attempt, under any policy.
 func (l Lane) Delayed() bool { return l.State != StateSnoozed && l.Attempts > 0 }
 
+// New reports whether the tasks of the lane have not started since they were enqueued or retried by hand.
+func (l Lane) New() bool { return l.State == StateOpen && l.Attempts == 0 }
+
 // laneColumns are the columns of a lane within its queue, in the order in which
 // the index of tasks has them.
 var laneColumns = Columns[Lane]{
@@ -186,6 +189,20 @@ var FenceColumns = Columns[Key]{
 
 // IDColumns are the columns of a batch of tasks.
 var IDColumns = FenceColumns[:1]
+
+// Due is a due task as [DueIn] returns it.
+type Due struct {
+	ID       int64
+	Now      int64  // by the database's clock
+	Metadata []byte // nil where there is none
+}
+
+// DueColumns are the columns of a result of [DueIn].
+var DueColumns = Columns[Due]{
+	col("id", Int, func(d *Due) any { return &d.ID }),
+	col("now", Moment, func(d *Due) any { return &d.Now }),
+	col("metadata", JSON, func(d *Due) any { return &d.Metadata }),
+}
 
 // Finished is a finished task as [Clean] returns it.
 type Finished struct{ ID, Anchor int64 }

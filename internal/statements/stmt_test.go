@@ -119,6 +119,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"count_ahead":           statements.CountAhead(s, tables),
 		"finished_lanes":        statements.FinishedLanes(s, tables, room),
 		"clean":                 statements.Clean(s, tables),
+		"due_in":                statements.DueIn(s, tables),
 		"drop":                  statements.Drop(s, tables, room),
 		"now":                   statements.Now(s),
 		"put_change":            statements.PutChange(s, tables),

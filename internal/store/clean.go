@@ -172,6 +172,31 @@ func (s *Store) Expire(ctx context.Context, queue string, at Lane, within time.D
 	if err != nil || len(late) == 0 {
 		return e, err
 	}
+	return s.expire(ctx, late, len(late) == MaxBatch, why)
+}
+
+// expire cancels tasks that have not started in time. There may be more such tasks if most is set and some are cancelled.
+func (s *Store) expire(ctx context.Context, late []int64, more bool, why string) (Expired, error) {
 	acted, err := s.Act(ctx, ActParams{Action: ActExpire, IDs: late, Why: why})
-	return Expired{acted.Done, acted.Members, len(late) == MaxBatch && len(acted.Done) > 0}, err
+	return Expired{acted.Done, acted.Members, more && len(acted.Done) > 0}, err
+}
+
+// ExpireDated cancels those among the first tasks of a lane that have not started by a time of their own, and gives them
+// an error. There may be more of them if these are half of a batch.
+func (s *Store) ExpireDated(ctx context.Context, queue string, at Lane, why string) (e Expired, err error) {
+	values := statements.Values{"queue": queue, "since": int64(0), "limit": MaxBatch}
+	statements.SetLane(values, at)
+	var late []int64
+	err = s.read(ctx, s.fixed("due in", statements.DueIn), values, func() { late = nil }, func(r row) error {
+		var d statements.Due
+		err := statements.DueColumns.Scan(r, &d)
+		if HasExpired(d.Metadata, at, d.Now) {
+			late = append(late, d.ID)
+		}
+		return err
+	})
+	if err != nil || len(late) == 0 {
+		return e, err
+	}
+	return s.expire(ctx, late, len(late) >= MaxBatch/2, why)
 }

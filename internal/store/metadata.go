@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/falldue/falldue/internal/statements"
 )
 
 // reservedMetadata begins the names in metadata that belong to falldue.
@@ -23,6 +25,10 @@ const (
 // tasks have a time of their own, so that it has no column.
 const timeoutMark = reservedMetadata + "timeout"
 
+// expireMark is the name in metadata of the time by which a task must have started, such as "2026-12-11T14:02:00Z".
+// A retry by hand renames it, see [statements.RetryTasks].
+const expireMark = statements.ExpireName
+
 // ReservedMetadata reports whether a name in metadata belongs to falldue, and the prefix of
 // all such names.
 func ReservedMetadata(name string) (prefix string, reserved bool) {
@@ -39,9 +45,12 @@ func ReadMetadata(stored []byte) map[string]string {
 	if json.Unmarshal(stored, &metadata) != nil {
 		return nil
 	}
-	delete(metadata, MemberMark)
-	delete(metadata, timeoutMark)
-	if delete(metadata, WaiterMark); len(metadata) == 0 {
+	for name := range metadata {
+		if strings.HasPrefix(name, reservedMetadata) {
+			delete(metadata, name)
+		}
+	}
+	if len(metadata) == 0 {
 		return nil
 	}
 	return metadata
@@ -56,23 +65,49 @@ func HasMark(stored []byte, mark string) bool {
 // ReadTimeout returns the time that a task's handler has, or 0 if its kind's timeout applies. A text that falldue
 // never writes counts as 0.
 func ReadTimeout(stored []byte) time.Duration {
-	if !HasMark(stored, timeoutMark) {
-		return 0
-	}
-	var metadata map[string]string
-	if json.Unmarshal(stored, &metadata) != nil {
-		return 0
-	}
-	d, err := time.ParseDuration(metadata[timeoutMark])
+	d, err := time.ParseDuration(readMark(stored, timeoutMark))
 	if err != nil {
 		return 0
 	}
 	return max(d, 0)
 }
 
-// Marked returns metadata with marks, and with the time that the handler has unless it is 0.
-func Marked(metadata map[string]string, marks []string, timeout time.Duration) map[string]string {
-	if len(marks) == 0 && timeout == 0 {
+// ReadExpiry returns the time by which a task must have started, or the zero time if it has no such time. A text that
+// falldue never writes counts as none.
+func ReadExpiry(stored []byte) time.Time {
+	at, err := time.Parse(time.RFC3339, readMark(stored, expireMark))
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// readMark returns the text of a mark in stored metadata, or "".
+func readMark(stored []byte, mark string) string {
+	if !HasMark(stored, mark) {
+		return ""
+	}
+	var metadata map[string]string
+	if json.Unmarshal(stored, &metadata) != nil {
+		return ""
+	}
+	return metadata[mark]
+}
+
+// HasExpired reports whether a task has not started by a time of its own, if it is claimed from a lane at now, by the
+// database's clock. Tasks of other lanes have started.
+func HasExpired(metadata []byte, from Lane, now int64) bool {
+	if len(metadata) == 0 || !from.New() {
+		return false
+	}
+	at := ReadExpiry(metadata)
+	return !at.IsZero() && now > at.UnixMicro()
+}
+
+// Marked returns metadata with marks, with the time that the handler has unless it is 0, and with the time by which the
+// task must have started unless that is zero.
+func Marked(metadata map[string]string, marks []string, timeout time.Duration, expireAt time.Time) map[string]string {
+	if len(marks) == 0 && timeout == 0 && expireAt.IsZero() {
 		return metadata
 	}
 	marked := maps.Clone(metadata)
@@ -84,6 +119,9 @@ func Marked(metadata map[string]string, marks []string, timeout time.Duration) m
 	}
 	if timeout != 0 {
 		marked[timeoutMark] = timeout.String()
+	}
+	if !expireAt.IsZero() {
+		marked[expireMark] = expireAt.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
 	}
 	return marked
 }
