@@ -45,7 +45,7 @@ var StoredChangeColumns = join(
 	Columns[StoredChange]{
 		col("id", Int, func(c *StoredChange) any { return &c.ID }),
 		col("created_at", Moment, func(c *StoredChange) any { return &c.Created }),
-		col("now", Moment, func(c *StoredChange) any { return &c.Now }),
+		col("clock", Moment, func(c *StoredChange) any { return &c.Now }),
 	})
 
 // PutChange stores a change. Its parameters have the names of [ChangeColumns].
@@ -71,7 +71,7 @@ func (c Change) Topic() string {
 // [StoredChangeColumns].
 func ReadChanges(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("change", StoredChangeColumns.list("", map[string]string{"now": "{now}"}))
+	b.set("change", StoredChangeColumns.list("", map[string]string{"clock": "{now}"}))
 	return b.stmt(`
 select {change} from {changes}
 where created_at > {shift {now}, -({int :back})}

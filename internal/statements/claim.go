@@ -87,7 +87,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
 	b.setClaim("due.running", "case when t.max_attempts > 0 then t.max_attempts else due.most end")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
-		"place": "due.place", "anchor": "due.anchor", "now": "{now}", "previous": "nullif(due.previous, '')",
+		"place": "due.place", "anchor": "due.anchor", "clock": "{now}", "previous": "nullif(due.previous, '')",
 		"first":   "case when t.first_attempted_at <> t.attempted_at then {micros t.first_attempted_at} end",
 		"created": "case when t.created_at <> due.anchor then {micros t.created_at} end",
 	}))

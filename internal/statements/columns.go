@@ -50,7 +50,7 @@ var HeadColumns = join(
 	within(laneColumns, func(h *Head) *Lane { return &h.Lane }),
 	Columns[Head]{
 		col("anchor", Moment, func(h *Head) any { return &h.Anchor }),
-		col("now", Moment, func(h *Head) any { return &h.Now }),
+		col("clock", Moment, func(h *Head) any { return &h.Now }),
 	})
 
 // FoundLane is the head of a lane of a queue, as [Sweep] and [FinishedLanes] return it.
@@ -121,7 +121,7 @@ var ClaimedColumns = Columns[Claimed]{
 	col("anchor", Moment, func(c *Claimed) any { return &c.Anchor }),
 	col("first", Int, func(c *Claimed) any { return &c.First }),
 	col("created", Int, func(c *Claimed) any { return &c.Created }),
-	col("now", Moment, func(c *Claimed) any { return &c.Now }),
+	col("clock", Moment, func(c *Claimed) any { return &c.Now }),
 	col("previous", Text, func(c *Claimed) any { return &c.Previous }),
 	col("payload", JSON, func(c *Claimed) any { return &c.Payload }),
 	col("metadata", JSON, func(c *Claimed) any { return &c.Metadata }),
@@ -303,7 +303,7 @@ var TaskColumns = join(
 		col("created_at", Moment, func(t *Task) any { return &t.Created }),
 		col("first_attempted_at", Moment, func(t *Task) any { return &t.First }),
 		col("attempted_at", Moment, func(t *Task) any { return &t.Attempted }),
-		col("now", Moment, func(t *Task) any { return &t.Now }),
+		col("clock", Moment, func(t *Task) any { return &t.Now }),
 		col("claimed_by", Text, func(t *Task) any { return &t.ClaimedBy }),
 		col("last_error", Text, func(t *Task) any { return &t.LastError }),
 		col("payload", JSON, func(t *Task) any { return &t.Payload }),
@@ -356,7 +356,7 @@ var ProfileColumns = Columns[Profiled]{
 	col("first", Moment, func(p *Profiled) any { return &p.First }),
 	col("last", Moment, func(p *Profiled) any { return &p.Last }),
 	col("tasks", Int, func(p *Profiled) any { return &p.Tasks }),
-	col("now", Moment, func(p *Profiled) any { return &p.Now }),
+	col("clock", Moment, func(p *Profiled) any { return &p.Now }),
 }
 
 // Count is how many tasks of a queue and a kind are in a state.

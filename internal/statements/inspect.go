@@ -54,7 +54,7 @@ order by {by id} limit :limit`)
 
 // setTask sets the fragment {task}, the [TaskColumns] of a list.
 func (b *builder) setTask(prefix string, p ListParams) {
-	exprs := map[string]string{"now": "{now}", "claimed_by": "coalesce(rtrim(" + prefix + "claimed_by), '')"}
+	exprs := map[string]string{"clock": "{now}", "claimed_by": "coalesce(rtrim(" + prefix + "claimed_by), '')"}
 	if p.Brief {
 		exprs["last_error"], exprs["payload"], exprs["result"], exprs["metadata"] = "null", "null", "null", "null"
 	}

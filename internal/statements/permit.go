@@ -57,7 +57,7 @@ var PermitColumns = join(
 	Columns[Permit]{
 		col("token", Int, func(p *Permit) any { return &p.Token }),
 		col("until", Moment, func(p *Permit) any { return &p.Until }),
-		col("now", Moment, func(p *Permit) any { return &p.Now }),
+		col("clock", Moment, func(p *Permit) any { return &p.Now }),
 		col("state", Text, func(p *Permit) any { return &p.State }),
 		col("attempts", Int, func(p *Permit) any { return &p.Attempts }),
 		col("live", Int, func(p *Permit) any { return &p.Live }),
@@ -76,7 +76,7 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
 	b.set("found", PermitColumns.list("t.", map[string]string{
-		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "now": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
+		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "clock": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
 		"queue": "coalesce(k.queue, '')", "priority": "coalesce(k.priority, 0)", "policy": "coalesce(k.policy, '')", "anchor": "coalesce(k.updated_at, t.taken_until)",
 		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
 	}))

@@ -62,7 +62,7 @@ func (b *builder) foundColumns(prefix string) string {
 // foundExprs are the expressions of foundColumns that are not columns of tasks.
 func foundExprs(prefix string) map[string]string {
 	return map[string]string{
-		"place": "1", "anchor": prefix + "updated_at", "now": "{now}",
+		"place": "1", "anchor": prefix + "updated_at", "clock": "{now}",
 		"previous": "nullif(rtrim(" + prefix + "claimed_by), '')", // MariaDB: PAD_CHAR_TO_FULL_LENGTH pads it
 		"first":    "case when " + prefix + "attempts <> 0 then {micros " + prefix + "first_attempted_at} end",
 		"created":  "case when " + prefix + "created_at <> " + prefix + "updated_at then {micros " + prefix + "created_at} end",

@@ -36,7 +36,7 @@ coalesce((select {sum} from {changes} where created_at > {shift {now}, -({int :b
 // id :after on, and returns them as [NewTaskColumns].
 func NewTasks(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("new", NewTaskColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	b.set("new", NewTaskColumns.list("", map[string]string{"anchor": "updated_at", "clock": "{now}"}))
 	return b.stmt(`
 select {new} from {tasks}
 where id > :after

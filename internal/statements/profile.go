@@ -21,7 +21,7 @@ func profile(s dialect.Server, tables dialect.Tables, condition string) Stmt {
 	b := newBuilder(s, tables)
 	minute := s.Cast(s.Func("floor")+"("+s.Cast("{micros updated_at}", dialect.Double)+" / "+s.Literal(60e6)+")", dialect.Int)
 	b.set("profile", ProfileColumns.list("", map[string]string{
-		"minute": minute, "first": "min(updated_at)", "last": "max(updated_at)", "tasks": "count(*)", "now": "{now}",
+		"minute": minute, "first": "min(updated_at)", "last": "max(updated_at)", "tasks": "count(*)", "clock": "{now}",
 	}))
 	b.set("sorted", "")
 	if s.Caps.BigResult {

@@ -17,7 +17,7 @@ type Sample struct {
 var SampleColumns = Columns[Sample]{
 	col("at", Moment, func(s *Sample) any { return &s.At }),
 	col("sample", Text, func(s *Sample) any { return &s.Text }),
-	col("now", Moment, func(s *Sample) any { return &s.Now }),
+	col("clock", Moment, func(s *Sample) any { return &s.Now }),
 }
 
 // The ids of the rows of table sample.
@@ -31,7 +31,7 @@ const (
 // ReadSample selects the sample :id as [SampleColumns].
 func ReadSample(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("columns", SampleColumns.list("", map[string]string{"now": "{now}"}))
+	b.set("columns", SampleColumns.list("", map[string]string{"clock": "{now}"}))
 	return b.stmt(`
 select {columns} from {sample} where id = {int :id}`)
 }

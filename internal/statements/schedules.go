@@ -88,7 +88,7 @@ var ScheduleColumns = join(
 		col("last_task", Int, func(s *Schedule) any { return &s.LastTask }),
 		col("asked_at", Moment, func(s *Schedule) any { return &s.Asked }),
 		col("unfinished", Int, func(s *Schedule) any { return &s.Unfinished }),
-		col("now", Moment, func(s *Schedule) any { return &s.Now }),
+		col("clock", Moment, func(s *Schedule) any { return &s.Now }),
 	})
 
 // NameColumns are the columns of a batch of names of schedules.
@@ -118,7 +118,7 @@ type MovedSchedule struct {
 // MovedScheduleColumns are the columns of the batch of [MoveSchedules].
 var MovedScheduleColumns = Columns[MovedSchedule]{
 	col("name", Text, func(m *MovedSchedule) any { return &m.Name }),
-	col("next", Int, func(m *MovedSchedule) any { return &m.To }),
+	col("next_tick", Int, func(m *MovedSchedule) any { return &m.To }),
 	col("hash", Text, func(m *MovedSchedule) any { return &m.Hash }),
 	col("last_task", Int, func(m *MovedSchedule) any { return &m.LastTask }),
 	col("was", Int, func(m *MovedSchedule) any { return &m.Next }),
@@ -158,7 +158,7 @@ where {of names}`)
 // setSchedule sets the fragment {schedule}, the columns of a schedule t whose last task is k.
 func (b *builder) setSchedule() {
 	b.set("schedule", ScheduleColumns.list("t.", map[string]string{
-		"unfinished": "case when " + isUnfinished + " then 1 else 0 end", "now": "{now}",
+		"unfinished": "case when " + isUnfinished + " then 1 else 0 end", "clock": "{now}",
 	}))
 }
 

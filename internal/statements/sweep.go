@@ -18,7 +18,7 @@ func Sweep(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	if !s.Caps.LooseScan {
 		return b.jumps(PlaceColumns(s).columns(), size, "", laneColumns, "state in ('open', 'snoozed')")
 	}
-	b.set("found", FoundColumns.list("", map[string]string{"anchor": "min(updated_at)", "now": "{now}"}))
+	b.set("found", FoundColumns.list("", map[string]string{"anchor": "min(updated_at)", "clock": "{now}"}))
 	b.withBatch(PlaceColumns(s).columns(), size)
 	b.set("queues", func() string { return b.values(b.batch, commas) })
 	if size == 1 {
@@ -28,7 +28,7 @@ where queue in ({queues}) and state in ('open', 'snoozed')
 group by queue, {lane columns} order by queue, {lane columns} limit :page`)
 	}
 	// With an order, or a limit of its own, MySQL might read the whole index.
-	b.set("found", "queue, {lane columns}, {micros min(updated_at)} as anchor, {micros {now}} as now")
+	b.set("found", "queue, {lane columns}, {micros min(updated_at)} as anchor, {micros {now}} as clock")
 	return b.stmt(`
 select * from (select {found} from {tasks}
 where queue in ({queues}) and state in ('open', 'snoozed')
@@ -42,7 +42,7 @@ func (b *builder) jumps(places []column, size int, within string, greater Column
 	b.withBatch(places, size)
 	b.set("states", states)
 	if b.server.Caps.LaneExpression && b.server.Caps.Lateral {
-		b.set("found", FoundColumns.list("f.", map[string]string{"anchor": "f.updated_at", "now": "{now}"}))
+		b.set("found", FoundColumns.list("f.", map[string]string{"anchor": "f.updated_at", "clock": "{now}"}))
 		// Queues with a space in their names, which only a user who edits rows can
 		// make, may lie between the lanes. The condition at the end drops them.
 		b.set("after", func(lane string) string {
@@ -59,7 +59,7 @@ select next.* from found cross join lateral {after found.lane} next)
 select * from found where queue = s.queue and {states}) f
 limit {int :page}`)
 	}
-	b.set("found", FoundColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	b.set("found", FoundColumns.list("", map[string]string{"anchor": "updated_at", "clock": "{now}"}))
 	b.set("row", "t.queue, "+laneColumns.list("t.", nil)+", t.updated_at")
 	// SQLite compares two columns with each other in a way that no index
 	// serves. A plus makes a column a value.
@@ -165,7 +165,7 @@ func Heads(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("lanes", func() string { return arrays{}.from(b, "l", SinceColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
-	b.set("heads", HeadColumns.list("l.", map[string]string{"anchor": "t.updated_at", "now": "{now}"}))
+	b.set("heads", HeadColumns.list("l.", map[string]string{"anchor": "t.updated_at", "clock": "{now}"}))
 	return b.stmt(`
 select {heads} from {lanes}
 cross join lateral (select updated_at from {tasks}
@@ -178,7 +178,7 @@ order by updated_at limit 1) t`)
 func LaneHead(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
-	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "now": "{now}"}))
+	b.set("heads", HeadColumns.list("", map[string]string{"anchor": "updated_at", "clock": "{now}"}))
 	return b.stmt(`
 select {heads} from {tasks}
 where {in lane} and updated_at >= {moment {int :since}}
@@ -227,7 +227,7 @@ func (b *builder) nextLanes(least int, most, order string) Stmt {
 		if same == 0 {
 			greater += " and state in ('open', 'snoozed')"
 		}
-		cases = append(cases, fmt.Sprintf(`(select %d as same, {lane columns}, {micros {anchor}} as anchor, {micros {now}} as now from {tasks} where queue = :queue%s%s
+		cases = append(cases, fmt.Sprintf(`(select %d as same, {lane columns}, {micros {anchor}} as anchor, {micros {now}} as clock from {tasks} where queue = :queue%s%s
 {first %s})`, same, equal, greater, list(columns[same:], ", ", name)))
 	}
 	b.set("cases", strings.Join(cases, "\nunion all "))

@@ -44,7 +44,7 @@ var HolderColumns = join(
 	within(UniqueKeyColumns, func(h *Holder) *UniqueKey { return &h.UniqueKey }),
 	Columns[Holder]{
 		col("until", Moment, func(h *Holder) any { return &h.Until }),
-		col("now", Moment, func(h *Holder) any { return &h.Now }),
+		col("clock", Moment, func(h *Holder) any { return &h.Now }),
 		col("task_fence", Int, func(h *Holder) any { return &h.Fence }),
 		col("unfinished", Int, func(h *Holder) any { return &h.Unfinished }),
 		col("waiting", Int, func(h *Holder) any { return &h.Waiting }),
@@ -61,7 +61,7 @@ func Holders(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(HashColumns.columns(), size)
 	b.set("found", HolderColumns.list("t.", map[string]string{
-		"until": "t.held_until", "now": "{now}", "task_fence": "coalesce(k.fence, 0)",
+		"until": "t.held_until", "clock": "{now}", "task_fence": "coalesce(k.fence, 0)",
 		"unfinished": "case when " + isUnfinished + " then 1 else 0 end",
 		"waiting":    "case when " + isWaiting + " then 1 else 0 end",
 	}))

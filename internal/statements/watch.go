@@ -30,14 +30,14 @@ var WatchedColumns = Columns[Watched]{
 	col("updated_at", Moment, func(w *Watched) any { return &w.Updated }),
 	col("claimed_by", Text, func(w *Watched) any { return &w.ClaimedBy }),
 	col("last_error", Text, func(w *Watched) any { return &w.LastError }),
-	col("now", Moment, func(w *Watched) any { return &w.Now }),
+	col("clock", Moment, func(w *Watched) any { return &w.Now }),
 }
 
 // watching returns a builder with the fragment {watched}, the columns of tasks t.
 func watching(s dialect.Server, tables dialect.Tables) *builder {
 	b := newBuilder(s, tables)
 	b.set("watched", WatchedColumns.list("t.", map[string]string{
-		"now": "{now}", "claimed_by": "coalesce(rtrim(t.claimed_by), '')", "last_error": "coalesce(substr(t.last_error, 1, 500), '')",
+		"clock": "{now}", "claimed_by": "coalesce(rtrim(t.claimed_by), '')", "last_error": "coalesce(substr(t.last_error, 1, 500), '')",
 	}))
 	return b
 }

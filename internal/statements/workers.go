@@ -41,7 +41,7 @@ var StoredWorkerColumns = join(
 	Columns[StoredWorker]{
 		col("started_at", Moment, func(w *StoredWorker) any { return &w.Started }),
 		col("seen_at", Moment, func(w *StoredWorker) any { return &w.Seen }),
-		col("now", Moment, func(w *StoredWorker) any { return &w.Now }),
+		col("clock", Moment, func(w *StoredWorker) any { return &w.Now }),
 	})
 
 // Announce stores a worker, or all that is new of it. Its parameters have the names of
@@ -71,7 +71,7 @@ update {workers} set seen_at = {now}, running = {int :running}, done = {int :don
 // ReadWorkers selects all workers as [StoredWorkerColumns], the first that started first.
 func ReadWorkers(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	b.set("worker", StoredWorkerColumns.list("", map[string]string{"now": "{now}"}))
+	b.set("worker", StoredWorkerColumns.list("", map[string]string{"clock": "{now}"}))
 	return b.stmt(`
 select {worker} from {workers}
 order by started_at, id`)
