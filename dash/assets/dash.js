@@ -50,6 +50,7 @@ function morph(old, now) {
 async function load(url, signal) {
   const answer = await fetch(url, { headers: { 'Falldue-Part': '1' }, signal, credentials: 'same-origin' });
   const parts = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  if (url !== location.href) return; // a preview has begun since
   const list = [...parts.querySelectorAll('section.region')];
   if (!list.length) throw new Error('no answer');
   for (const part of list) {
