@@ -44,7 +44,7 @@ test: ## run all tests on real servers that it finds or starts (internal/testdb)
 # on one server and on SQLite. SQLite is C that was translated to Go. With the detector in it, its
 # tests take twenty times as long, so those two packages are left out.
 DETECTOR = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
-CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/news ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./many ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
+CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/lease ./internal/news ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./many ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
 
 # The other packages whose tests run statements on servers. With the concurrent ones they are all such packages.
 SERVED = ./backoff ./dialect ./examples/... ./internal/pgxdb ./internal/statements ./internal/store ./internal/testdb ./migrations ./sealed ./signals ./sqlgen ./steps

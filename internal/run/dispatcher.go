@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -24,7 +25,7 @@ type DispatcherConfig struct {
 	Env      *Env
 	WorkerID string
 	Handlers map[string]*Handler
-	Leases   *Leases
+	Leases   *lease.Extender
 	Length   time.Duration // of a lease
 	Budget   *Budget
 	Settle   chan<- *Run
@@ -56,7 +57,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, policies []*control.CompiledPol
 			runs = append(runs, &made[i])
 		}
 	}
-	d.Leases.claimed.Add(runs...)
+	d.Leases.Add(leasesOf(runs)...)
 	if d.Changes.AnyPause() { // a pause may have begun during the claim
 		var paused []*Run
 		runs = slices.DeleteFunc(runs, func(r *Run) bool {
@@ -80,7 +81,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, policies []*control.CompiledPol
 func (d *Dispatcher) Begin(r *Run, c *store.Claim, policy *control.CompiledPolicy, start time.Time) {
 	r.Env, r.handler = d.Env, d.Handlers[c.From.Kind]
 	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: policy, WorkerID: d.WorkerID, Claimed: start}
-	r.lease.until = start.Add(d.Length)
+	r.Lease = lease.New(c, d.Env.Queue, start.Add(d.Length))
 }
 
 // GivePausedBack releases paused tasks that wait for a handler. The reader of changes calls it at any
@@ -141,16 +142,16 @@ func (c *DispatcherConfig) HandleOne(r *Run) *Run {
 			r.end = e
 			c.Settle <- r
 		} else {
-			c.Leases.claimed.drop(r)
-			c.events().leaseLost(r.Claim, r.lease.lostBy(), "while it ran")
-			c.Leases.ended(c.Work, r)
-			c.Observer.Ended(r, r.lease.lostBy(), 0)
+			c.Leases.Drop(&r.Lease)
+			c.events().leaseLost(r.Claim, r.Lease.LostBy(), "while it ran")
+			c.Leases.Ended(c.Work, &r.Lease)
+			c.Observer.Ended(r, r.Lease.LostBy(), 0)
 		}
 	}()
 	if c.Stop.Err() != nil {
 		e = r.Release()
 	} else {
-		r, e, ours = r.execute(c.Work, c.Leases.claimed)
+		r, e, ours = r.execute(c.Work, c.Leases.Set)
 	}
 	returned = true
 	return r

@@ -70,15 +70,6 @@ func (e events) leaseLost(c *store.Claim, by outcome.Outcome, when string) {
 	e.log.Warn("falldue: lease lost "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
 }
 
-func (e events) extendFailed(tasks int, err error) {
-	e.log.Warn("falldue: cannot extend leases", "tasks", tasks, retry.Failed(err))
-}
-
-// extendRefused reports a lease that the database refuses to extend.
-func (e events) extendRefused(c *store.Claim, err error) {
-	e.log.Warn("falldue: cannot extend leases", "task", c.ID, "kind", c.From.Kind, "error", err)
-}
-
 func (e events) settleFailed(tasks int, err error) {
 	e.log.Warn("falldue: cannot settle", "tasks", tasks, retry.Failed(err))
 }

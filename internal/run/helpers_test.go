@@ -9,6 +9,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/control/controltest"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -38,22 +39,24 @@ func (f *fakeSettles) SettleUnlocked(ctx context.Context, _ string, batch []*sto
 
 func (f *fakeSettles) Classify(error) dialect.Class { return f.class }
 
-// fakeLeases is a table whose extensions are functions, and whose errors have a class.
-type fakeLeases struct {
-	extend, extendLive func(ctx context.Context, claims []store.Key) (store.Unsettled, error)
-	class              dialect.Class
+// noPermits is a table of leases that are not extended.
+type noPermits struct{}
+
+func (noPermits) Extend(context.Context, string, time.Duration, []store.Key) (left store.Unsettled, _ error) {
+	return left, nil
 }
 
-func (f *fakeLeases) Extend(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
-	return f.extend(ctx, claims)
+func (noPermits) ExtendLive(context.Context, string, time.Duration, []store.Key) (left store.Unsettled, _ error) {
+	return left, nil
 }
 
-func (f *fakeLeases) ExtendLive(ctx context.Context, _ string, _ time.Duration, claims []store.Key) (store.Unsettled, error) {
-	return f.extendLive(ctx, claims)
-}
+func (noPermits) FreePermits(context.Context, []*store.Claim) error { return nil }
+func (noPermits) Classify(error) dialect.Class                      { return dialect.Other }
 
-func (*fakeLeases) FreePermits(context.Context, []*store.Claim) error { return nil }
-func (f *fakeLeases) Classify(error) dialect.Class                    { return f.class }
+// newLeases returns a set of leases that nothing extends.
+func newLeases() *lease.Extender {
+	return lease.NewExtender("me", time.Minute, lease.NewSet(), noPermits{}, nil, noObserver{}, slog.New(slog.DiscardHandler))
+}
 
 // settlesTx is a table that settles tasks in transactions.
 type settlesTx func(e *store.Settlement) (bool, error)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -13,24 +14,38 @@ import (
 func TestLostRunsHaveOutcomes(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
+	fine := func(*lease.Lease) {}
+	doneTx := func(l *lease.Lease) { l.Settling() }
 	for name, c := range map[string]struct {
-		run  *Run
-		want outcome.Outcome
+		until  time.Time
+		before func(*lease.Lease)
+		unsure bool
+		end    store.Settlement
+		want   outcome.Outcome
 	}{
-		"cancelled or deleted":             {&Run{lease: lease{until: later}}, outcome.Cancelled},
-		"the cancel was noticed":           {&Run{lease: lease{until: later, lost: true, cancelled: true}}, outcome.Cancelled},
-		"the lease is over":                {&Run{lease: lease{}}, outcome.Lost},
-		"the lease was lost":               {&Run{lease: lease{until: later, lost: true}}, outcome.Lost},
-		"DoneTx may have settled it":       {&Run{lease: lease{until: later, maybeSettled: true}}, outcome.Done},
-		"DoneTx has settled it before":     {&Run{lease: lease{settled: true}}, outcome.Done},
-		"DoneTx, and the lease is over":    {&Run{lease: lease{maybeSettled: true}}, outcome.Lost},
-		"the first answer was lost: done":  {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateDone)}, outcome.Done},
-		"the first answer was lost: given": {&Run{lease: lease{until: later}, unsure: true, end: endIn(statements.StateOpen)}, outcome.Released},
+		"cancelled or deleted":             {until: later, before: fine, want: outcome.Cancelled},
+		"the cancel was noticed":           {until: later, before: cancel, want: outcome.Cancelled},
+		"the lease is over":                {before: fine, want: outcome.Lost},
+		"the lease was lost":               {until: later, before: (*lease.Lease).Lose, want: outcome.Lost},
+		"DoneTx may have settled it":       {until: later, before: doneTx, want: outcome.Done},
+		"DoneTx has settled it before":     {until: later, before: func(l *lease.Lease) { l.Settling(); l.Gone(); l.Extended(time.Time{}, time.Time{}) }, want: outcome.Done},
+		"DoneTx, and the lease is over":    {before: doneTx, want: outcome.Lost},
+		"the first answer was lost: done":  {until: later, before: fine, unsure: true, end: endIn(statements.StateDone), want: outcome.Done},
+		"the first answer was lost: given": {until: later, before: fine, unsure: true, end: endIn(statements.StateOpen), want: outcome.Released},
 	} {
-		if got := c.run.LostOutcome(); got != c.want {
+		r := &Run{Lease: lease.New(&store.Claim{}, "", c.until), unsure: c.unsure, end: c.end}
+		c.before(&r.Lease)
+		if got := r.LostOutcome(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+}
+
+// cancel ends a lease, as if its task had been cancelled.
+func cancel(l *lease.Lease) {
+	leases := lease.NewSet()
+	leases.Add(l)
+	leases.Cancelled(map[int64]int64{l.Claim.ID: l.Claim.Fence})
 }
 
 func endIn(state string) (e store.Settlement) {

@@ -7,8 +7,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Observer is told of runs, and of statements that settle them or extend their leases.
-// The errors come from the database.
+// Observer is told of runs, and of statements that settle them. The errors come from the database.
 type Observer interface {
 	// Started is told of a run whose handler begins.
 	Started(r *Run)
@@ -16,8 +15,6 @@ type Observer interface {
 	Ended(r *Run, end outcome.Outcome, next time.Duration)
 	// Settled is told of a statement that settles tasks: how many they are, and which are left.
 	Settled(tasks int, left store.Unsettled, start time.Time, err error)
-	// Extended is told the same about a statement that extends leases.
-	Extended(tasks int, left store.Unsettled, start time.Time, err error)
 }
 
 // waker wakes the pollers.

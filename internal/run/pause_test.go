@@ -73,7 +73,7 @@ func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	b.Run = func(context.Context, *Run) *outcome.Failure { return nil }
 	d := NewDispatcher(DispatcherConfig{
 		Env: &Env{Queue: "default", Observer: noObserver{}}, Changes: paused(t, "a"), Settle: settled, Budget: NewBudget(limit, 0),
-		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: &Leases{observer: noObserver{}, claimed: NewClaimedRuns()}, Length: time.Minute, Log: quiet, Observer: noObserver{},
+		Handlers: map[string]*Handler{"a": a, "b": b}, Leases: newLeases(), Length: time.Minute, Log: quiet, Observer: noObserver{},
 		Stop: t.Context(), Work: t.Context(),
 	})
 	take := func(kind string, n int) {

@@ -98,7 +98,7 @@ func (w *ProgressWriter) writeAll(ctx context.Context) error {
 		for _, one := range batch {
 			if err != nil || stored[one.last.TaskID] {
 				one.run.wrote(one.last)
-			} else if lost, _ := one.run.lease.state(); !lost {
+			} else if lost, _ := one.run.Lease.State(); !lost {
 				w.Reported(one.run) // another transaction has locked the row, to extend the lease for example
 			}
 		}

@@ -130,7 +130,7 @@ func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 			t.Errorf("after %d writes %+v is left, want 2 and none", writes.Load(), p)
 		}
 		locked.Store(true)
-		lost.lease.lose()
+		lost.Lease.Lose()
 		lost.Progress(0.5, "half")
 		time.Sleep(time.Minute)
 		if n := writes.Load(); n != 3 {

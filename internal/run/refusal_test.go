@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -20,7 +21,7 @@ import (
 // refuses reports so, and runs of n tasks for it. It calls tried with the size of each
 // batch.
 func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlement) bool, tried func(n int, settled bool)) (*Settler, []*Run) {
-	held := &Leases{observer: noObserver{}, claimed: NewClaimedRuns(), table: &fakeLeases{}}
+	leases := newLeases()
 	settle := func(_ context.Context, batch []*store.Settlement) (store.Unsettled, error) {
 		bad := refuses(batch)
 		tried(len(batch), !bad)
@@ -32,14 +33,16 @@ func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlemen
 	s := NewSettler(SettlerConfig{
 		Observer:    noObserver{},
 		Table:       &fakeSettles{settle, class},
-		LeaseLength: time.Minute, ShutdownTimeout: time.Second, Leases: held, Pollers: noWaker{}, Ended: &EndedRuns{}, Log: slog.New(slog.DiscardHandler),
+		LeaseLength: time.Minute, ShutdownTimeout: time.Second, Leases: leases, Pollers: noWaker{}, Ended: &EndedRuns{}, Log: slog.New(slog.DiscardHandler),
 	})
 	runs := make([]*Run, n)
 	for i := range runs {
-		runs[i] = &Run{Env: &Env{}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(10 * time.Minute)}}
-		runs[i].Claim.ID, runs[i].end.TaskID = int64(i), int64(i)
+		c := new(store.Claim)
+		c.ID = int64(i)
+		runs[i] = &Run{Env: &Env{}, ClaimResult: outcome.ClaimResult{Claim: c}, Lease: lease.New(c, "", time.Now().Add(10*time.Minute))}
+		runs[i].end.TaskID = c.ID
 	}
-	held.claimed.Add(runs...)
+	leases.Add(leasesOf(runs)...)
 	return s, runs
 }
 
@@ -65,8 +68,8 @@ func TestOnlyRefusedSettlementsAreParked(t *testing.T) {
 					}
 				})
 			s.writeAll(t.Context(), runs, waitForLocks)
-			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.claimed.Count() != 2 || tries > 60 {
-				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.claimed.Count())
+			if len(s.parked) != 2 || settled != len(runs)-2 || s.Leases.Count() != 2 || tries > 60 {
+				t.Errorf("%v: parked %d and settled %d by %d statements; %d leases are left", class, len(s.parked), settled, tries, s.Leases.Count())
 			}
 		})
 	}
@@ -98,7 +101,7 @@ func TestADatabaseThatRefusesAllIsNotFlooded(t *testing.T) {
 			}
 			back.Store(true)
 			time.Sleep(10 * time.Second)
-			if n := s.Leases.claimed.Count(); n > 0 {
+			if n := s.Leases.Count(); n > 0 {
 				t.Errorf("%v: %d runs are not settled", class, n)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package run runs the handlers of claimed tasks, keeps their leases, and records how they end.
+// Package run runs the handlers of claimed tasks, and records how they end.
 package run
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/steplog"
@@ -22,7 +23,7 @@ type Run struct {
 	*Env
 	outcome.ClaimResult
 	handler *Handler
-	lease   lease
+	Lease   lease.Lease
 	queued  time.Time // when it began to wait for a handler
 	watch   *watch    // nil if its handler is never given up
 
@@ -180,7 +181,7 @@ func (r *Run) getResult() sql.Null[string] {
 // execute runs the handler and returns the settlement of the claim, or false if the
 // claim no longer belongs to this worker. The run that it returns is another one if the handler is
 // given up.
-func (r *Run) execute(ctx context.Context, claimed *ClaimedRuns) (*Run, store.Settlement, bool) {
+func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settlement, bool) {
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
 		if r.Claim.Previous.Valid {
 			r.LostIn = r.Steps().CountLost(ctx)
@@ -195,15 +196,15 @@ func (r *Run) execute(ctx context.Context, claimed *ClaimedRuns) (*Run, store.Se
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !r.lease.begin(cancel) {
+	if !r.Lease.Begin(cancel) {
 		return r, store.Settlement{}, false
 	}
 	started := time.Now()
 	r.began = max(started.Sub(r.Claimed), 1)
 	r.Observer.Started(r)
-	r, f := r.Stuck.handle(ctx, r, claimed)
+	r, f := r.Stuck.handle(ctx, r, leases)
 	took := time.Since(started)
-	if f == nil && r.lease.leftToDoneTx() {
+	if f == nil && r.Lease.LeftToDoneTx() {
 		f = outcome.NotCommitted(context.Cause(ctx)) // the settler may still find the task ended
 	}
 	r.handler.Pace.record(took)
@@ -226,15 +227,15 @@ func (r *Run) Finish(f *outcome.Failure, took time.Duration) (store.Settlement, 
 	r.settleSteps(&e, f != nil && f.Act == outcome.ActRepeat)
 	e.Progress, e.HasProgress = r.lastProgress()
 	r.wrote(e.Progress)
-	lost, maybeSettled := r.lease.state()
+	lost, maybeSettled := r.Lease.State()
 	e.MaybeSettled = maybeSettled
 	return e, !lost
 }
 
 // WouldEnd returns the outcome of the run if its handler succeeds, or fails with f.
 func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
-	if lost, _ := r.lease.state(); lost {
-		return r.lease.lostBy()
+	if lost, _ := r.Lease.State(); lost {
+		return r.Lease.LostBy()
 	}
 	if f == nil {
 		return outcome.Done
@@ -249,13 +250,13 @@ func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
 // LostOutcome returns the outcome of a run that could not be settled because its claim is
 // gone. While its lease lasts no other worker can have claimed the task.
 func (r *Run) LostOutcome() outcome.Outcome {
-	lost, _ := r.lease.state()
+	lost, _ := r.Lease.State()
 	switch {
 	case lost:
-		return r.lease.lostBy()
-	case r.lease.settledByHandler():
+		return r.Lease.LostBy()
+	case r.Lease.SettledByHandler():
 		return outcome.Done
-	case !r.lease.holds(time.Now()):
+	case !r.Lease.Holds(time.Now()):
 		return outcome.Lost
 	case r.unsure:
 		return outcome.Of(&r.end, r.Failure)
@@ -266,7 +267,7 @@ func (r *Run) LostOutcome() outcome.Outcome {
 // endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
 // and while its lease lasts no other worker can have claimed the task.
 func (r *Run) endedByDoneTx() {
-	if !r.lease.settledByHandler() {
+	if !r.Lease.SettledByHandler() {
 		return
 	}
 	if r.Failure.IsUncommitted() {
@@ -290,10 +291,10 @@ func (r *Run) CauseOfDeath() string {
 
 // DoneTx settles the task as done inside the handler's transaction.
 func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
-	if !r.lease.settling() { // after this call the task may be settled
+	if !r.Lease.Settling() { // after this call the task may be settled
 		return outcome.ErrLeaseLost
 	}
-	defer r.lease.settlingEnded()
+	defer r.Lease.SettlingEnded()
 	r.LostIn = r.stepOfLost()
 	e := r.Conclude(nil, 0)
 	e.Result, e.RetainDone = r.getResult(), r.KeepsDone()
@@ -318,6 +319,15 @@ func (r *Run) HandlerError() error {
 		return nil
 	}
 	return r.Failure.Err
+}
+
+// leasesOf returns the leases of runs.
+func leasesOf(runs []*Run) []*lease.Lease {
+	leases := make([]*lease.Lease, len(runs))
+	for i, r := range runs {
+		leases[i] = &r.Lease
+	}
+	return leases
 }
 
 // byTask orders runs by the ids of their tasks, and runs of one task by fence.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
@@ -18,7 +19,7 @@ func TestHandlerStartsOnlyWhileItsLeaseHolds(t *testing.T) {
 			Env:         &Env{Observer: noObserver{}},
 			ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{MaxAttempts: 1}, Attempts: 1}},
 			handler:     &Handler{Run: func(context.Context, *Run) *outcome.Failure { started = true; return nil }},
-			lease:       lease{until: time.Now().Add(left)},
+			Lease:       lease.New(&store.Claim{}, "", time.Now().Add(left)),
 		}
 		if _, _, ours := r.execute(t.Context(), nil); ours != (left > 0) || started != ours {
 			t.Errorf("with %v of its lease left: started %t, settled %t", left, started, ours)

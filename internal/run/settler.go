@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/statements"
@@ -43,7 +44,7 @@ type SettlerConfig struct {
 	WorkerID        string
 	LeaseLength     time.Duration
 	ShutdownTimeout time.Duration
-	Leases          *Leases
+	Leases          *lease.Extender
 	Pollers         waker
 	Ended           *EndedRuns
 	Log             *slog.Logger
@@ -122,7 +123,7 @@ func (s *Settler) writeLoop(ctx context.Context, in <-chan *Run, assistWanted <-
 		select {
 		case first, open = <-in:
 			if open {
-				batch = s.gather(append(batch, first), s.Leases.claimed.Count() >= minBatch)
+				batch = s.gather(append(batch, first), s.Leases.Count() >= minBatch)
 			}
 		case _, open = <-assistWanted:
 			batch = s.gather(batch, false)
@@ -298,17 +299,17 @@ func (s *Settler) write(ctx context.Context, batch []*Run, mode locking) {
 // parks.
 func (s *Settler) settled(ctx context.Context, batch []*Run, left store.Unsettled, mode locking) {
 	locked, lost := store.SetOf(left.Locked), store.SetOf(left.Lost)
-	var gone []*Run
+	var gone []*lease.Lease
 	for _, r := range batch {
 		if lost[r.Claim.ID] {
-			gone = append(gone, r)
+			gone = append(gone, &r.Lease)
 		}
 		if locked[r.Claim.ID] {
 			r.giveUp, r.refused = time.Time{}, nil
 			s.parked = append(s.parked, r)
 		}
 	}
-	s.Leases.ended(ctx, gone...)
+	s.Leases.Ended(ctx, gone...)
 	s.finish(slices.DeleteFunc(batch, func(r *Run) bool { return locked[r.Claim.ID] }), lost, mode)
 }
 
@@ -359,7 +360,7 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 	now := time.Now()
 	live := batch[:0]
 	for _, r := range batch {
-		if ctx.Err() == nil && r.lease.holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
+		if ctx.Err() == nil && r.Lease.Holds(now) && (r.giveUp.IsZero() || now.Before(r.giveUp)) {
 			live = append(live, r)
 			continue
 		}
@@ -372,13 +373,13 @@ func (s *Settler) stillHeld(ctx context.Context, batch []*Run) []*Run {
 // has expired.
 func (s *Settler) abandon(r *Run) {
 	s.events().notSettled(r.Claim, r.refused)
-	s.Leases.claimed.drop(r)
+	s.Leases.Drop(&r.Lease)
 	s.Observer.Ended(r, outcome.Lost, 0)
 }
 
 // finish drops settled runs, and notifies the pollers of tasks that wait again.
 func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
-	s.Leases.claimed.drop(batch...)
+	s.Leases.Drop(leasesOf(batch)...)
 	for _, r := range batch {
 		if lost[r.Claim.ID] {
 			r.endedByDoneTx()
@@ -484,8 +485,8 @@ func (s *Settler) SettleOne(ctx context.Context, r *Run) (lost bool, err error) 
 			return false, err
 		case len(left.Locked) == 0:
 			if lost = len(left.Lost) > 0; lost {
-				s.Leases.gone(ctx, batch) // a test may move the clock, so that leases end early
-				s.Leases.ended(ctx, r)
+				s.Leases.Gone(ctx, &r.Lease) // a test may move the clock, so that leases end early
+				s.Leases.Ended(ctx, &r.Lease)
 			}
 			s.finish(batch, store.SetOf(left.Lost), mode)
 			s.exhausted.report()

@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/statements"
@@ -61,7 +62,7 @@ func TestBadSettlementsDelayGoodOnesLittle(t *testing.T) {
 					}
 					time.Sleep(20 * time.Millisecond)
 					for r, at := range sent {
-						if !s.Leases.claimed.has(r) {
+						if !s.Leases.Has(&r.Lease) {
 							worst = max(worst, time.Since(at))
 							delete(sent, r)
 						}
@@ -148,8 +149,7 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 	if _, err := st.Enqueue(t.Context(), nil, entries); err != nil {
 		t.Fatal(err)
 	}
-	held := NewClaimedRuns()
-	leases := NewLeases("me", time.Minute, held, st, nil, noObserver{}, slog.New(slog.DiscardHandler))
+	leases := lease.NewExtender("me", time.Minute, lease.NewSet(), st, nil, noObserver{}, slog.New(slog.DiscardHandler))
 	s = NewSettler(SettlerConfig{
 		Table: st, SingleWriter: server.Caps.SingleWriter,
 		WorkerID: "me", LeaseLength: time.Minute, Leases: leases, Pollers: noWaker{}, Ended: new(EndedRuns), Log: slog.New(slog.DiscardHandler), Observer: noObserver{},
@@ -163,7 +163,7 @@ func claimed(t *testing.T, engine string, n int) (st *store.Store, s *Settler, r
 			t.Fatalf("claimed %d tasks (error %v)", len(got), err)
 		}
 		for _, c := range got {
-			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, ClaimResult: outcome.ClaimResult{Claim: c, WorkerID: "me"}, lease: lease{until: time.Now().Add(time.Minute)}}
+			r := &Run{Env: &Env{Queue: "default"}, handler: &Handler{}, ClaimResult: outcome.ClaimResult{Claim: c, WorkerID: "me"}, Lease: lease.New(c, "default", time.Now().Add(time.Minute))}
 			r.end = r.Conclude(nil, 0)
 			runs = append(runs, r)
 		}

@@ -16,10 +16,10 @@ func (r *Run) Steps() *steplog.Steps {
 			Claim: store.Key{TaskID: c.ID, Fence: c.Fence}, Max: r.MaxResult, Table: r.StepTable, Worker: r.WorkerID,
 			Stopping: func() bool { return r.Stop.Err() != nil },
 			Gone: func() bool {
-				lost, _ := r.lease.state()
+				lost, _ := r.Lease.State()
 				return lost
 			},
-			Ends:   r.lease.leftToDoneTx,
+			Ends:   r.Lease.LeftToDoneTx,
 			Encode: func(column string, json []byte) (string, error) { return r.Encode(kind, column, c.ID, json) },
 			Decode: func(column string, stored []byte) ([]byte, error) { return r.Decode(kind, column, c.ID, stored) },
 		}

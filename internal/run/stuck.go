@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/words"
 )
@@ -61,7 +62,7 @@ func (w *watch) begin(d time.Duration, cause error) *time.Timer {
 
 // handle runs the handler of a run. If it gives up the handler, it returns the run that continues
 // without the handler.
-func (s *Stuck) handle(ctx context.Context, r *Run, claimed *ClaimedRuns) (*Run, *outcome.Failure) {
+func (s *Stuck) handle(ctx context.Context, r *Run, leases *lease.Set) (*Run, *outcome.Failure) {
 	if s == nil {
 		return r, r.handler.Run(ctx, r)
 	}
@@ -87,7 +88,7 @@ func (s *Stuck) handle(ctx context.Context, r *Run, claimed *ClaimedRuns) (*Run,
 			return r, f
 		default:
 		}
-		left := r.withoutHandler(claimed)
+		left := r.withoutHandler(leases)
 		s.giveUp(r)
 		err := &outcome.StuckError{After: s.After, Cause: cause, Stack: stackOf(<-name)}
 		s.gaveUp(r, err)
@@ -136,14 +137,14 @@ func (s *Stuck) Err() error {
 
 // withoutHandler returns a run of the same claim. The handler of r, which is given up, keeps r: it
 // has lost its lease.
-func (r *Run) withoutHandler(claimed *ClaimedRuns) *Run {
-	left := &Run{Env: r.Env, handler: r.handler, began: r.began}
+func (r *Run) withoutHandler(leases *lease.Set) *Run {
+	left := &Run{Env: r.Env, handler: r.handler, Lease: lease.New(r.Claim, r.Queue, time.Time{}), began: r.began}
 	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Claimed: r.Claimed}
 	left.progress.last, left.progress.any = r.lastProgress()
 	r.mu.Lock()
 	left.steps = r.steps
 	r.mu.Unlock()
-	claimed.replace(r, left)
+	leases.Replace(&r.Lease, &left.Lease)
 	return left
 }
 

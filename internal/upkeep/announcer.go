@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
@@ -32,7 +33,7 @@ type Announcer struct {
 	id       string
 	code     store.WorkerInfo // the part that does not change
 	handlers handlers
-	claims   claims
+	leases   leases
 	ended    *run.EndedRuns
 	health   *control.HealthReport
 	table    announceTable
@@ -49,10 +50,10 @@ type handlers interface {
 	Running() map[string]int
 }
 
-// claims has the runs of a worker.
-type claims interface {
-	// Sorted returns the runs in the order of their tasks' ids.
-	Sorted() []*run.Run
+// leases has the leases of a worker.
+type leases interface {
+	// Sorted returns the leases in the order of their tasks' ids.
+	Sorted() []*lease.Lease
 }
 
 // announceTable is the table of workers.
@@ -65,8 +66,8 @@ type announceTable interface {
 }
 
 // NewAnnouncer returns an announcer of a worker whose code is described by info.
-func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, claims claims, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
-	return &Announcer{id: id, code: info, handlers: handlers, claims: claims, ended: ended, health: health, table: table, events: events{log}}
+func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, leases leases, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
+	return &Announcer{id: id, code: info, handlers: handlers, leases: leases, ended: ended, health: health, table: table, events: events{log}}
 }
 
 // Info returns what the worker announces of itself.
@@ -114,7 +115,7 @@ func (a *Announcer) announce(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	all, recent := a.ended.Take()
-	recent.Running, recent.Longest = a.handlers.Running(), longest(a.claims.Sorted())
+	recent.Running, recent.Longest = a.handlers.Running(), longest(a.leases.Sorted())
 	w := store.Worker{ID: a.id, Done: all.Done, Failed: all.Failed}
 	for _, n := range recent.Running {
 		w.Running += n
@@ -130,13 +131,13 @@ func (a *Announcer) announce(ctx context.Context) error {
 	return err
 }
 
-// longest returns the tasks of the runs that were claimed first, up to announcedRuns.
-func longest(list []*run.Run) []store.RunningTask {
-	slices.SortStableFunc(list, func(a, b *run.Run) int { return cmp.Compare(a.Claim.Now, b.Claim.Now) })
+// longest returns the tasks that were claimed first, up to announcedRuns.
+func longest(list []*lease.Lease) []store.RunningTask {
+	slices.SortStableFunc(list, func(a, b *lease.Lease) int { return cmp.Compare(a.Claim.Now, b.Claim.Now) })
 	tasks := make([]store.RunningTask, min(len(list), announcedRuns))
 	for i := range tasks {
-		r := list[i]
-		tasks[i] = store.RunningTask{ID: r.Claim.ID, Kind: r.Claim.From.Kind, Queue: r.Queue, Attempt: r.Claim.Attempts, Since: r.Claim.Now}
+		l := list[i]
+		tasks[i] = store.RunningTask{ID: l.Claim.ID, Kind: l.Claim.From.Kind, Queue: l.Queue, Attempt: l.Claim.Attempts, Since: l.Claim.Now}
 	}
 	return tasks
 }

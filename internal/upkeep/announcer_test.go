@@ -12,6 +12,7 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
@@ -77,7 +78,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 			}
 			troubles++
 		})
-		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, logger)
+		a := NewAnnouncer("me/1", store.WorkerInfo{Host: "here"}, runningHandlers{"default": 4, "images": 3}, lease.NewSet(), new(run.EndedRuns), control.NewHealthReport(), table, logger)
 		a.ended.Kinds = map[string]store.Runs{"k": {Done: 3}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -138,7 +139,7 @@ func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	a := NewAnnouncer("me/1", store.WorkerInfo{}, runningHandlers{}, run.NewClaimedRuns(), new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.DiscardHandler))
+	a := NewAnnouncer("me/1", store.WorkerInfo{}, runningHandlers{}, lease.NewSet(), new(run.EndedRuns), control.NewHealthReport(), table, slog.New(slog.DiscardHandler))
 	a.Work(ctx)
 	if !dropped {
 		t.Error("its row stays")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/falldue/falldue/internal/run"
+	"github.com/falldue/falldue/internal/lease"
 )
 
 // events logs how a worker starts and stops.
@@ -38,14 +38,13 @@ func (e events) stopping(handlers int, timeout time.Duration) {
 // namedTasks is how many tasks the line about handlers that have not returned names.
 const namedTasks = 20
 
-// stillRunning reports the runs whose handlers have not returned although the shutdown timeout has
-// expired.
-func (e events) stillRunning(list []*run.Run) {
+// stillRunning reports handlers that have not returned although the shutdown timeout has expired.
+func (e events) stillRunning(list []*lease.Lease) {
 	var ids []int64
 	kinds := map[string]bool{}
-	for i, r := range list {
-		if kinds[r.Claim.From.Kind] = true; i < namedTasks {
-			ids = append(ids, r.Claim.ID)
+	for i, l := range list {
+		if kinds[l.Claim.From.Kind] = true; i < namedTasks {
+			ids = append(ids, l.Claim.ID)
 		}
 	}
 	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))

@@ -86,7 +86,7 @@ func testOutage(t *testing.T, server dialect.Server, closed bool) {
 		w.pollers.Hint(name, store.Lane{State: statements.StateOpen, Kind: name}, 0)
 		r := new(run.Run)
 		w.dispatchers[name].Begin(r, &store.Claim{}, control.Compile(backoff.Zizq()), time.Now())
-		w.claimed.Add(r)
+		w.claimed.Add(&r.Lease)
 		w.settler.In <- r
 	}
 	time.Sleep(minutes * time.Minute)

@@ -71,7 +71,7 @@ func TestShutdownDoesNotWaitForDeadDatabase(t *testing.T) {
 			ended <- time.Now()
 		}()
 		r := endedRun(w)
-		w.claimed.Add(r)
+		w.claimed.Add(&r.Lease)
 		w.settler.In <- r
 		time.Sleep(time.Hour)
 		stop()

@@ -49,7 +49,7 @@ func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 			d := w.dispatchers["default"]
 			for range cap(w.settler.In) + 2*store.MaxBatch { // more than the settlers take
 				r := endedRun(w)
-				w.claimed.Add(r)
+				w.claimed.Add(&r.Lease)
 				d.Runners.All.Go(func() { w.settler.In <- r })
 			}
 			time.Sleep(21 * time.Minute) // an extension waits too

@@ -125,7 +125,7 @@ func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held tim
 	}
 	r := new(run.Run)
 	d.Begin(r, claims[0], at.policy, start)
-	w.claimed.Add(r)
+	w.claimed.Add(&r.Lease)
 	defer w.assistRun(ctx)() // even when a handler ends the test
 	r = d.HandleOne(r)
 	lost, err := w.settler.SettleOne(ctx, r)

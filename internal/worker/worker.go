@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue/internal/claim"
 	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/news"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/overdue"
@@ -36,9 +37,9 @@ type Worker struct {
 	pollers     claim.Pollers
 	dispatchers dispatchers
 	settler     *run.Settler
-	claimed     *run.ClaimedRuns
+	claimed     *lease.Set
 	ended       *run.EndedRuns
-	leases      *run.Leases
+	leases      *lease.Extender
 	progress    *run.ProgressWriter
 	flows       *upkeep.FlowKeeper
 	changes     *control.ChangeReader
@@ -86,6 +87,7 @@ type Queue struct {
 // observer is told of the work of a worker.
 type observer interface {
 	run.Observer
+	lease.Observer
 	claim.Observer
 	Overtime(r *run.Run, timeout time.Duration)
 	// Trouble is told of a failure of a background loop. The queue may be "".
@@ -125,7 +127,7 @@ type role interface {
 
 // effects are what changes do to a worker.
 type effects struct {
-	*run.ClaimedRuns
+	*lease.Set
 	pollers claim.Pollers
 	dispatchers
 }
@@ -164,7 +166,7 @@ func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Stor
 // work. stopNow and cancel end these contexts.
 func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify, o.Trouble), s.Server().Caps
-	claimed, pollers, dispatchers := run.NewClaimedRuns(), claim.Pollers{}, dispatchers{}
+	claimed, pollers, dispatchers := lease.NewSet(), claim.Pollers{}, dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
 
 	tally := new(upkeep.Tally)
@@ -178,7 +180,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	changes := control.NewChangeReader(s, overrides, effects, health, log)
 	perTask := control.NewTaskPolicies(s, policies, health, log)
 
-	leases := run.NewLeases(cfg.ID, cfg.Lease, claimed, s, changes, o, log)
+	leases := lease.NewExtender(cfg.ID, cfg.Lease, claimed, s, changes, o, log)
 	progress := run.NewProgressWriter(cfg.ID, s, log)
 	opened := cfg.Opened
 	if opened == nil {

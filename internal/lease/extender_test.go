@@ -1,4 +1,4 @@
-package run
+package lease
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/control/controltest"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
@@ -41,28 +43,28 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 		{"the database is away while the transaction goes on", []answer{{locked, nil}, {fine, away}}, length/3 + length},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &Leases{
+			e := &Extender{
 				observer: noObserver{},
-				length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
+				length:   length, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(),
 			}
-			table, n := &fakeLeases{class: dialect.Disconnected}, 0
-			l.table = table
+			table, n := &fakeTable{class: dialect.Disconnected}, 0
+			e.table = table
 			table.extend = func(context.Context, []store.Key) (store.Unsettled, error) {
 				a := c.answers[min(n, len(c.answers)-1)]
 				n++
 				return a.left, a.err
 			}
 			start := time.Now()
-			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
-			r.Claim.ID = 1
-			l.claimed.Add(r)
+			one := &Lease{Claim: &store.Claim{}, until: start.Add(length)}
+			one.Claim.ID = 1
+			e.Add(one)
 			handler, cancel := context.WithCancelCause(t.Context())
-			if !r.lease.begin(cancel) || !r.lease.settling() {
+			if !one.Begin(cancel) || !one.Settling() {
 				t.Fatal("the handler may not settle")
 			}
-			r.lease.settlingEnded()
+			one.SettlingEnded()
 			ctx, stop := context.WithTimeout(t.Context(), never)
-			go l.Work(ctx)
+			go e.Work(ctx)
 			select {
 			case <-handler.Done():
 			case <-ctx.Done():
@@ -88,10 +90,10 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const length, tasks = 9 * time.Second, 1500
 				statements := 0
-				l := &Leases{
+				e := &Extender{
 					observer: noObserver{},
-					length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
-					table: &fakeLeases{class: dialect.Other, extend: func(ctx context.Context, claims []store.Key) (store.Unsettled, error) {
+					length:   length, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(),
+					table: &fakeTable{class: dialect.Other, extend: func(ctx context.Context, claims []store.Key) (store.Unsettled, error) {
 						statements++
 						if slices.ContainsFunc(claims, func(k store.Key) bool { return k.TaskID == bad }) {
 							return store.Unsettled{}, answer(ctx)
@@ -100,17 +102,17 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 					}},
 				}
 				start := time.Now()
-				runs := make([]*Run, tasks)
-				for i := range runs {
-					runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
-					runs[i].Claim.ID = int64(i)
+				leases := make([]*Lease, tasks)
+				for i := range leases {
+					leases[i] = &Lease{Claim: &store.Claim{}, until: start.Add(length)}
+					leases[i].Claim.ID = int64(i)
 				}
-				l.claimed.Add(runs...)
+				e.Add(leases...)
 				ctx, stop := context.WithTimeout(t.Context(), length*99/100) // before any is lost
 				defer stop()
-				l.Work(ctx)
-				for i, r := range runs {
-					if extended := r.lease.end().After(start.Add(length)); extended != (int64(i) != bad) {
+				e.Work(ctx)
+				for i, l := range leases {
+					if extended := l.end().After(start.Add(length)); extended != (int64(i) != bad) {
 						t.Errorf("%s: lease %d was extended: %t", name, i, extended)
 					}
 				}
@@ -138,25 +140,25 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 				return store.Unsettled{}, nil
 			}
 		}
-		l := &Leases{
+		e := &Extender{
 			observer: noObserver{},
-			length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
-			table: &fakeLeases{extend: limited(false), extendLive: limited(true)},
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(),
+			table: &fakeTable{extend: limited(false), extendLive: limited(true)},
 		}
 		start := time.Now()
-		runs := make([]*Run, 4)
-		for i := range runs {
-			runs[i] = &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: start.Add(length)}}
-			if runs[i].Claim.ID = int64(i); i%2 == 1 {
-				runs[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
+		leases := make([]*Lease, 4)
+		for i := range leases {
+			leases[i] = &Lease{Claim: &store.Claim{}, until: start.Add(length)}
+			if leases[i].Claim.ID = int64(i); i%2 == 1 {
+				leases[i].Claim.Limits = []store.Limit{{Form: store.Running, Most: 1}}
 			}
 		}
-		l.claimed.Add(runs...)
+		e.Add(leases...)
 		ctx, stop := context.WithTimeout(t.Context(), length/2)
 		defer stop()
-		l.Work(ctx)
-		for i, r := range runs {
-			if !r.lease.end().After(start.Add(length)) {
+		e.Work(ctx)
+		for i, l := range leases {
+			if !l.end().After(start.Add(length)) {
 				t.Errorf("the lease of task %d was not extended", i)
 			}
 		}
@@ -171,15 +173,16 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length, tasks = 6 * time.Second, 1500
 		cancelled := func(id int64) bool { return id%store.MaxBatch == 7 }
-		e := events{slog.New(slog.DiscardHandler)}
-		r := readerOf(func(ctx context.Context, _ time.Duration) ([]store.StoredChange, error) {
+		log, report := slog.New(slog.DiscardHandler), control.NewHealthReport()
+		database := controltest.Database{OnChanges: func(ctx context.Context, _ time.Duration) ([]store.StoredChange, error) {
 			<-ctx.Done() // the connection has gone silent
 			return nil, ctx.Err()
-		})
-		l := &Leases{
+		}}
+		r := control.NewChangeReader(database, control.NewOverrides(database, nil, controltest.Effects{}, report, log), controltest.Effects{}, report, log)
+		e := &Extender{
 			observer: noObserver{},
-			length:   length, events: e, claimed: NewClaimedRuns(), changes: r,
-			table: &fakeLeases{class: dialect.Disconnected, extend: func(_ context.Context, claims []store.Key) (left store.Unsettled, _ error) {
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(), changes: r,
+			table: &fakeTable{class: dialect.Disconnected, extend: func(_ context.Context, claims []store.Key) (left store.Unsettled, _ error) {
 				for _, k := range claims {
 					if cancelled(k.TaskID) {
 						left.Lost = append(left.Lost, k.TaskID)
@@ -189,16 +192,16 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 			}},
 		}
 		for i := range tasks {
-			one := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
+			one := &Lease{Claim: &store.Claim{}, until: time.Now().Add(length)}
 			one.Claim.ID = int64(i)
-			l.claimed.Add(one)
+			e.Add(one)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*length)
 		defer stop()
 		go r.Work(ctx)
-		l.Work(ctx)
-		for _, one := range l.claimed.list() {
-			if lost, _ := one.lease.state(); lost != cancelled(one.Claim.ID) {
+		e.Work(ctx)
+		for _, one := range e.list() {
+			if lost, _ := one.State(); lost != cancelled(one.Claim.ID) {
 				t.Fatalf("the lease of task %d is lost: %t", one.Claim.ID, lost)
 			}
 		}
@@ -212,23 +215,23 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		released := make(chan struct{})
-		l := &Leases{
+		e := &Extender{
 			observer: noObserver{},
-			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
-			table: &fakeLeases{class: dialect.Disconnected, extend: func(context.Context, []store.Key) (store.Unsettled, error) {
+			length:   time.Minute, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(),
+			table: &fakeTable{class: dialect.Disconnected, extend: func(context.Context, []store.Key) (store.Unsettled, error) {
 				<-released
 				return store.Unsettled{}, errors.New("released")
 			}},
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { l.Work(ctx); close(done) }()
+		go func() { e.Work(ctx); close(done) }()
 		time.Sleep(50 * time.Second)                                     // in the middle of everything
-		for _, length := range []time.Duration{l.length, l.length / 2} { // the second claim's answer took long
+		for _, length := range []time.Duration{e.length, e.length / 2} { // the second claim's answer took long
 			handler, cancel := context.WithCancelCause(ctx)
-			r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
-			r.lease.begin(cancel)
-			l.claimed.Add(r)
+			one := &Lease{Claim: &store.Claim{}, until: time.Now().Add(length)}
+			one.Begin(cancel)
+			e.Add(one)
 			began := time.Now()
 			<-handler.Done()
 			if cause := context.Cause(handler); !errors.Is(cause, outcome.ErrLeaseLost) {
@@ -251,22 +254,22 @@ func TestLeasesAreExtendedSoonAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = time.Minute
 		back := time.Now().Add(length * 7 / 10)
-		l := &Leases{
+		e := &Extender{
 			observer: noObserver{},
-			length:   length, events: events{slog.New(slog.DiscardHandler)}, claimed: NewClaimedRuns(),
-			table: &fakeLeases{class: dialect.Disconnected, extend: func(ctx context.Context, _ []store.Key) (store.Unsettled, error) {
+			length:   length, events: events{slog.New(slog.DiscardHandler)}, Set: NewSet(),
+			table: &fakeTable{class: dialect.Disconnected, extend: func(ctx context.Context, _ []store.Key) (store.Unsettled, error) {
 				if time.Now().Before(back) {
 					return store.Unsettled{}, errors.New("no connection")
 				}
 				return store.Unsettled{}, retry.Pause(ctx, length/5)
 			}},
 		}
-		r := &Run{ClaimResult: outcome.ClaimResult{Claim: &store.Claim{}}, lease: lease{until: time.Now().Add(length)}}
-		l.claimed.Add(r)
+		one := &Lease{Claim: &store.Claim{}, until: time.Now().Add(length)}
+		e.Add(one)
 		ctx, stop := context.WithTimeout(t.Context(), 3*length)
 		defer stop()
-		l.Work(ctx)
-		if lost, _ := r.lease.state(); lost {
+		e.Work(ctx)
+		if lost, _ := one.State(); lost {
 			t.Error("the lease is lost")
 		}
 	})

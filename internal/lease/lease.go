@@ -1,18 +1,24 @@
-package run
+// Package lease keeps the leases of claimed tasks: a worker's right to run a task for some time.
+package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/store"
 )
 
-// lease is a worker's right to run a task for some time. The worker computes its end with a monotonic
-// clock from a time before the claim was sent, so that the lease ends for the worker before it ends
+// Lease is a worker's right to run a task for some time. The worker computes the end with a monotonic
+// clock from a time before the claim was sent. The lease therefore ends for the worker before it ends
 // in the database.
-type lease struct {
+type Lease struct {
+	Claim *store.Claim
+	Queue string
+
 	mu           sync.Mutex
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
@@ -26,22 +32,32 @@ type lease struct {
 	lockedUntil time.Time // until then the row is locked, so that no other worker can take the task
 }
 
-// holds reports whether the lease was still valid at now.
-func (l *lease) holds(now time.Time) bool {
+// New returns the lease of a claim in a queue, which ends at until unless it is extended.
+func New(c *store.Claim, queue string, until time.Time) Lease {
+	return Lease{Claim: c, Queue: queue, until: until}
+}
+
+// byTask orders leases by the ids of their tasks, and leases of one task by fence.
+func byTask(a, b *Lease) int {
+	return cmp.Or(cmp.Compare(a.Claim.ID, b.Claim.ID), cmp.Compare(a.Claim.Fence, b.Claim.Fence))
+}
+
+// Holds reports whether the lease was still valid at now.
+func (l *Lease) Holds(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return now.Before(l.until)
 }
 
 // end returns the end of the lease.
-func (l *lease) end() time.Time {
+func (l *Lease) end() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until
 }
 
 // doneTxGoesOn reports whether the transaction of DoneTx may go on.
-func (l *lease) doneTxGoesOn(now time.Time) bool {
+func (l *Lease) doneTxGoesOn(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.maybeSettled && now.Before(l.lockedUntil)
@@ -49,7 +65,7 @@ func (l *lease) doneTxGoesOn(now time.Time) bool {
 
 // Extended records that the database has extended the lease, with a statement that was sent at a
 // time. A DoneTx that returned before then was rolled back: the row was there, and not locked.
-func (l *lease) Extended(sent, until time.Time) {
+func (l *Lease) Extended(sent, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = until
@@ -59,38 +75,38 @@ func (l *lease) Extended(sent, until time.Time) {
 }
 
 // locked records that the row is locked, perhaps by the transaction of DoneTx.
-func (l *lease) locked(until time.Time) {
+func (l *Lease) locked(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lockedUntil = until
 }
 
-// gone records that the claim is no longer in the database. While the lease lasts, no other worker can
+// Gone records that the claim is no longer in the database. While the lease lasts, no other worker can
 // have taken the task. So DoneTx has settled the task, if the handler called it.
-func (l *lease) gone() {
+func (l *Lease) Gone() {
 	l.mu.Lock()
 	l.settled = l.settled || l.maybeSettled && time.Now().Before(l.until)
 	l.lockedUntil = time.Time{}
 	l.mu.Unlock()
-	l.lose()
+	l.Lose()
 }
 
-// begin sets the function that cancels the handler, and reports whether the
+// Begin sets the function that cancels the handler, and reports whether the
 // handler may start. The lease may have ended unnoticed while the process was
 // suspended.
-func (l *lease) begin(cancel context.CancelCauseFunc) bool {
+func (l *Lease) Begin(cancel context.CancelCauseFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cancel = cancel
 	return !l.lost && time.Now().Before(l.until)
 }
 
-// lose marks the lease lost and cancels the handler's context. It does nothing if
+// Lose marks the lease lost and cancels the handler's context. It does nothing if
 // DoneTx has settled the task, or while the transaction of DoneTx is open.
-func (l *lease) lose() { l.loseBy(outcome.ErrLeaseLost) }
+func (l *Lease) Lose() { l.loseBy(outcome.ErrLeaseLost) }
 
-// loseBy is lose with another cause for the end of the handler's context.
-func (l *lease) loseBy(cause error) {
+// loseBy is Lose with another cause for the end of the handler's context.
+func (l *Lease) loseBy(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost || l.settled || l.maybeSettled && time.Now().Before(l.lockedUntil) {
@@ -102,24 +118,24 @@ func (l *lease) loseBy(cause error) {
 	}
 }
 
-// settling records that the handler called DoneTx, and reports whether it may
+// Settling records that the handler called DoneTx, and reports whether it may
 // settle the task.
-func (l *lease) settling() bool {
+func (l *Lease) Settling() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calledDoneTx, l.maybeSettled, l.doneTx = true, l.maybeSettled || !l.lost, time.Time{}
 	return !l.lost
 }
 
-// settlingEnded records that DoneTx returned.
-func (l *lease) settlingEnded() {
+// SettlingEnded records that DoneTx returned.
+func (l *Lease) SettlingEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doneTx = time.Now()
 }
 
 // passTo makes next, which nothing else uses yet, this lease. The lease itself is lost.
-func (l *lease) passTo(next *lease) {
+func (l *Lease) passTo(next *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next.until, next.lost, next.cancelled = l.until, l.lost, l.cancelled
@@ -128,8 +144,8 @@ func (l *lease) passTo(next *lease) {
 	l.lost, l.maybeSettled, l.settled = true, false, false
 }
 
-// lostBy returns the outcome of a run whose lease is lost.
-func (l *lease) lostBy() outcome.Outcome {
+// LostBy returns the outcome of a run whose lease is lost.
+func (l *Lease) LostBy() outcome.Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cancelled {
@@ -138,23 +154,23 @@ func (l *lease) lostBy() outcome.Outcome {
 	return outcome.Lost
 }
 
-// settledByHandler reports whether DoneTx has settled the task, whose claim is gone.
-func (l *lease) settledByHandler() bool {
+// SettledByHandler reports whether DoneTx has settled the task, whose claim is gone.
+func (l *Lease) SettledByHandler() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.settled || l.maybeSettled && time.Now().Before(l.until)
 }
 
-// leftToDoneTx reports whether the handler called DoneTx. Then only DoneTx makes the task done.
-func (l *lease) leftToDoneTx() bool {
+// LeftToDoneTx reports whether the handler called DoneTx. Then only DoneTx makes the task done.
+func (l *Lease) LeftToDoneTx() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.calledDoneTx
 }
 
-// state reports whether the lease is lost, and whether the handler may have
+// State reports whether the lease is lost, and whether the handler may have
 // settled the task with DoneTx.
-func (l *lease) state() (lost, maybeSettled bool) {
+func (l *Lease) State() (lost, maybeSettled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost, l.maybeSettled
