@@ -114,7 +114,7 @@ func (e *Extender) latest(list []*Lease) []*Lease {
 	return kept
 }
 
-// parted parts leases into those of claims under limits and the others.
+// parted returns the leases of claims under limits, and the other leases.
 func parted(list []*Lease) (limited, others []*Lease) {
 	for _, l := range list {
 		if len(l.Claim.Limits) > 0 {
