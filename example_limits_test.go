@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -231,6 +232,45 @@ func ExampleKind_KeyedBy() {
 	// {"Customer":"ada","Coffee":"Sidamo"} has the key ada
 	// {"Customer":"bob","Coffee":"Huila"} has the key bob
 	// {"Customer":"ada","Coffee":"Gesha"} has the key ada
+}
+
+// While tasks of both tenants wait, tenant 42 gets three tasks for one of tenant 43.
+func ExampleKindConfig_weight() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1, MaxPrefetch: -1})
+	defer closeQueue()
+
+	paying := map[string]bool{falldue.KeyOf("tenant", "42"): true}
+	type delivery struct{ Tenant, Endpoint string }
+	deliver := falldue.NewKind[delivery]("deliver", falldue.KindConfig{
+		Weight: func(tenant string) int { // such as tenant=42
+			if paying[tenant] {
+				return 3
+			}
+			return 1
+		},
+	}).KeyedBy(func(d delivery) string { return falldue.KeyOf("tenant", d.Tenant, "endpoint", d.Endpoint) })
+
+	counts, started := map[string]int{}, 0
+	falldue.Handle(q, deliver, func(_ context.Context, t falldue.Task[delivery]) error {
+		counts[t.Args.Tenant]++
+		if started++; started == 40 {
+			stop() // so that this example ends
+		}
+		return nil
+	})
+	for _, d := range []delivery{{"43", "1"}, {"42", "1"}} {
+		if _, err := deliver.EnqueueMany(ctx, q, slices.Repeat([]delivery{d}, 100)); err != nil {
+			log.Panic(err)
+		}
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(counts)
+	// Output:
+	// map[42:30 43:10]
 }
 
 // A key has two parts. Limits count the deliveries of each tenant, and the deliveries to an endpoint run in order.

@@ -56,6 +56,12 @@ type KindConfig struct {
 	// Limits limits the tasks of this kind, in all queues together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
+	// Weight returns the weight of a tenant when tasks take turns: the text of the first part of keys, such as
+	// "tenant=42", or the key if it has no parts, or "". While tasks of two tenants with the weights 3 and 1 wait,
+	// a worker starts three tasks of the first for one of the second. A weight less than 1 is 1, and more than
+	// 1,000 is 1,000. Workers call Weight in each claim, from several goroutines, so it must return within
+	// microseconds. Defaults to nil: all weights are 1.
+	Weight func(tenant string) int
 }
 
 // kind is a Kind without the type of its arguments.

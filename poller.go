@@ -137,7 +137,7 @@ func (q *Queue) handlers() (map[string]*run.Handler, error) {
 		fn := handlerAround(r.fn, slices.Concat(q.use, r.middleware))
 		handlers[name] = &run.Handler{
 			Kind: name, Queue: r.Queue, Priority: r.Priority, Timeout: r.Timeout, Limits: limitsOf("kind "+name, r.Limits),
-			LostRetries: r.ImmediateLostRetries, Retention: r.retention(q.cfg), Policy: control.Compile(r.Policy),
+			LostRetries: r.ImmediateLostRetries, Retention: r.retention(q.cfg), Weight: r.Weight, Policy: control.Compile(r.Policy),
 			Run: func(ctx context.Context, t *run.Run) *outcome.Failure { return outcome.ToEnd(fn(ctx, t)) },
 		}
 	}

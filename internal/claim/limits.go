@@ -145,6 +145,14 @@ func (l Limiter) Ordered(at store.Lane) bool {
 	return store.Ordered(l.limits) || h != nil && store.Ordered(h.Limits)
 }
 
+// Weight returns the weight of a lane's turn.
+func (l Limiter) Weight(at store.Lane) int {
+	if h := l.handlers[at.Kind]; h != nil && h.Weight != nil {
+		return h.WeightOf(store.TurnOf(at).Key)
+	}
+	return 1
+}
+
 // Limited reports whether the tasks of a lane have limits.
 func (l Limiter) Limited(at store.Lane) bool {
 	if !l.Any {

@@ -46,6 +46,7 @@ type laneState struct {
 	in        *classes      // in which the lane waits or waited last, and to which pass belongs
 	pass      int64         // of its group when that was last served
 	group     *group        // the group in which the lane is, or nil
+	weight    int           // of its turn in the last claim, or 0
 	more      bool          // a claim has taken some of the tasks and left others
 	served    time.Time     // when a claim last took tasks, if the lane has a key
 	heapIndex int           // in the heap of its group, of its class, or of its limit

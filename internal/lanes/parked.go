@@ -287,7 +287,7 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 		f.served = time.Now()
 	}
 	if f.heapIndex != notInHeap && f.parked == nil {
-		f.in.took(f, tasks)
+		f.in.took(f, int64(tasks)*passUnit/int64(max(f.weight, 1)))
 	}
 }
 

@@ -76,6 +76,7 @@ type rules struct {
 func (r rules) DelayOf(at store.Lane) (time.Duration, bool) { return r.delay(at) }
 func (r rules) Limited(at store.Lane) bool                  { return r.limited(at) }
 func (r rules) Ordered(at store.Lane) bool                  { return r.limited(at) }
+func (r rules) Weight(store.Lane) int                       { return 1 }
 
 // noLimits reports that the tasks of no lane have limits.
 func noLimits(store.Lane) bool { return false }

@@ -55,6 +55,8 @@ type Rules interface {
 	Limited(store.Lane) bool
 	// Ordered reports whether the tasks of a lane are in a sequence.
 	Ordered(store.Lane) bool
+	// Weight returns the weight of the lane's turn: 1 to 1,000.
+	Weight(store.Lane) int
 }
 
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
@@ -180,13 +182,16 @@ func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 // BeginClaim is called before a claim from lanes begins, and returns them as sources of the claim, from the known anchors on.
 // The claim's answer may lack tasks that come into the lanes from then on.
 func (l *Tracker) BeginClaim(list []store.Lane) []store.Source {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	sources := make([]store.Source, len(list))
 	for i, at := range list {
-		sources[i].Lane = at
+		sources[i].Lane, sources[i].Weight = at, l.rules.Weight(at)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, at := range list {
 		if f := l.Lanes[at]; f != nil {
 			sources[i].Since, sources[i].More = f.scanFrom, f.more
+			f.weight = sources[i].Weight
 			f.hinted = time.Time{}
 		}
 	}

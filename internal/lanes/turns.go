@@ -45,7 +45,7 @@ type line struct {
 }
 
 // group has the due lanes of a class that have one turn. Of the groups with tasks, the next one is that with the
-// lowest pass, to which the tasks are added that claims take from its lanes. A group that has had no tasks begins
+// lowest pass, to which the tasks are added that claims take from its lanes, divided by the weight of the turn. A group that has had no tasks begins
 // where the one was that was served last. So it comes before that one, and cannot make up for the time before.
 type group struct {
 	turn      store.Turn
@@ -97,14 +97,17 @@ func (c *classes) fix(f *laneState) {
 	}
 }
 
-// took adds tasks that a claim took from a lane to the pass of its group.
-func (c *classes) took(f *laneState, tasks int) {
+// passUnit is what a task adds to the pass of a group with weight 1. Weights up to 16 divide it without a remainder.
+const passUnit = 720_720
+
+// took adds to the pass of a lane's group after a claim took tasks.
+func (c *classes) took(f *laneState, by int64) {
 	pass := &f.pass
 	if f.group != nil {
 		pass = &f.group.pass
 	}
 	c.pass = max(c.pass, *pass)
-	*pass += int64(tasks)
+	*pass += by
 	c.fix(f)
 }
 
@@ -241,8 +244,8 @@ func (c *classes) due(most int, withLimits bool) (list []*laneState) {
 	return list
 }
 
-// first returns up to most of the due lanes, in the order in which to claim from them: one of each group before
-// a second one.
+// first returns up to most of the due lanes, in the order in which to claim from them: of each group as many as its
+// weight before more of another one.
 func (n *line) first(most int) (list []*laneState) {
 	var groups []*group
 	for len(groups) < most && len(n.groups) > 0 {
@@ -252,7 +255,7 @@ func (n *line) first(most int) (list []*laneState) {
 	for found := true; found && len(list) < most; {
 		found = false
 		for _, g := range groups {
-			if len(g.lanes) > 0 && len(list) < most {
+			for n := 0; len(g.lanes) > 0 && len(list) < most && n < max(g.lanes[0].weight, 1); n++ {
 				f, _ := heap.Pop(&g.lanes).(*laneState)
 				list, found = append(list, f), true
 			}

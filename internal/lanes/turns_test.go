@@ -83,6 +83,68 @@ func TestNewTurnsComeNext(t *testing.T) {
 	}
 }
 
+// weighted are rules with weights by the first parts of keys. A part that has none has 1.
+type weighted struct {
+	rules
+	weights map[string]int
+}
+
+func (w weighted) Weight(at store.Lane) int { return max(w.weights[store.TurnOf(at).Key], 1) }
+
+// TestTurnsHaveWeights: while tenants with different weights wait, each has tasks by its weight, however many tasks
+// a claim takes. One that comes later has no more, and a weight that changes counts from the next claim on.
+func TestTurnsHaveWeights(t *testing.T) {
+	t.Parallel()
+	now, weights := time.Now(), map[string]int{"t=a": 3, "t=c": 100}
+	known := NewTracker(weighted{rules{unknownDelays, noLimits}, weights})
+	come := func(tenant string) {
+		for i := range 5 {
+			known.Hint(store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(tenant, "/e=", i)}, now)
+		}
+	}
+	tasks := func(room int) map[string]int { // of claims from lanes with more tasks
+		counts := map[string]int{}
+		for total := 0; total < 5000; {
+			sources := known.BeginClaim(known.Due(now, min(room, 100)))
+			store.Share(sources, room)
+			for left := room; left > 0; sources = sources[1:] {
+				at, took := sources[0].Lane, min(sources[0].Room, left)
+				known.Took(at, took)
+				known.Advance(at, known.Lanes[at].Due, 0)
+				counts[at.Key[:3]] += took
+				total, left = total+took, left-took
+			}
+		}
+		return counts
+	}
+	check := func(what string, room int, want map[string]int) {
+		t.Helper()
+		got, all, sum := tasks(room), 0, 0
+		for tenant, weight := range want {
+			all, sum = all+got[tenant], sum+weight
+		}
+		for tenant, weight := range want {
+			if share := float64(got[tenant]) / float64(all) * float64(sum) / float64(weight); share < 0.9 || share > 1.1 {
+				t.Errorf("%s, with room for %d, tenants had %v tasks, want shares of %v", what, room, got, want)
+				return
+			}
+		}
+	}
+	come("t=a")
+	for _, room := range []int{1, 10, 500} {
+		check("alone", room, map[string]int{"t=a": 1})
+	}
+	come("t=b")
+	for _, room := range []int{1, 10, 500} {
+		check("3 to 1", room, map[string]int{"t=a": 3, "t=b": 1})
+	}
+	weights["t=b"] = 6
+	check("1 to 2", 1, map[string]int{"t=a": 1, "t=b": 2})
+	weights["t=b"] = 1
+	come("t=c")
+	check("3 to 1 to 100", 1, map[string]int{"t=a": 3, "t=b": 1, "t=c": 100})
+}
+
 // TestLanesLeaveTheirGroups: a lane that is due later, or has other limits or another policy, keeps no place among the
 // lanes of its turn, and its turn keeps the tasks that were taken.
 func TestLanesLeaveTheirGroups(t *testing.T) {

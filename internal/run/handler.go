@@ -22,7 +22,9 @@ type Handler struct {
 	// its lease ends.
 	LostRetries int
 	Retention   Retention
-	Policy      *control.CompiledPolicy
+	// Weight returns the weight of the tasks with a first part of their keys, or is nil if all have 1.
+	Weight func(firstPart string) int
+	Policy *control.CompiledPolicy
 	// Run runs a task, and returns nil if it succeeded.
 	Run  func(ctx context.Context, r *Run) *outcome.Failure
 	Pace pace
@@ -47,6 +49,23 @@ func (r Retention) Of(state string) time.Duration {
 		return r.Dead
 	}
 	return r.Cancelled
+}
+
+// MaxWeight is the greatest weight of a turn.
+const MaxWeight = 1000
+
+// WeightOf returns the weight of the tasks with a first part of their keys: 1 to MaxWeight. It is 1 if the function
+// panics, since claims go on.
+func (h *Handler) WeightOf(firstPart string) (weight int) {
+	if h.Weight == nil {
+		return 1
+	}
+	defer func() {
+		if recover() != nil {
+			weight = 1
+		}
+	}()
+	return min(max(h.Weight(firstPart), 1), MaxWeight)
 }
 
 // Running returns the state of a task while an attempt of it runs.

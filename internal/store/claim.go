@@ -32,6 +32,8 @@ type Source struct {
 	Room int
 	// More reports that the last claim from the lane left due tasks there.
 	More bool
+	// Weight is the weight of the lane's turn in shares of a claim. 0 is 1.
+	Weight int
 	// Running is the state of the tasks while they run: open, or snoozed if they are
 	// due as soon as their leases end, without a delay.
 	Running string

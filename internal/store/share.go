@@ -1,6 +1,10 @@
 package store
 
-import "github.com/falldue/falldue/internal/storable"
+import (
+	"cmp"
+
+	"github.com/falldue/falldue/internal/storable"
+)
 
 // Turn names the lanes that take turns with others as one: the lanes of a kind whose keys have the same first part.
 type Turn struct{ Kind, Key string }
@@ -8,8 +12,8 @@ type Turn struct{ Kind, Key string }
 // TurnOf returns the turn of a lane.
 func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
 
-// Share sets how many of room tasks a claim may take from each source. The turns of a priority have equal shares, and
-// the keys of a turn have equal parts of its share. The lanes of a key, which differ in failures for example, are
+// Share sets how many of room tasks a claim may take from each source. The turns of a priority have shares by
+// their weights, and the keys of a turn have equal parts of its share. The lanes of a key, which differ in failures for example, are
 // claimed from in their order, so that each may have all that the key has. A turn may have few tasks. So a turn with more tasks for certain
 // has the share that it would have without the others, which come before it or have their share in the next claim.
 //
@@ -36,30 +40,34 @@ func share(sources []Source, room int) {
 		return
 	}
 	type keys struct{ all, more int }
-	turns, more := make(map[Turn]keys, len(sources)), 0
-	seen := make(map[[2]string]bool, len(sources)) // kinds and keys; true if one of the lanes has more tasks
+	turns, all, more := make(map[Turn]keys, len(sources)), 0, 0 // with the weights of all turns, and of those with more
+	seen := make(map[[2]string]bool, len(sources))              // kinds and keys; true if one of the lanes has more tasks
 	for _, from := range sources {
 		turn, key := turns[TurnOf(from.Lane)], [2]string{from.Kind, from.Key}
 		before, known := seen[key]
 		if !known {
-			turn.all++
+			if turn.all++; turn.all == 1 {
+				all += from.weight()
+			}
 		}
 		if from.More && !before {
 			if turn.more++; turn.more == 1 {
-				more++
+				more += from.weight()
 			}
 		}
 		turns[TurnOf(from.Lane)], seen[key] = turn, before || from.More
 	}
 	for i, from := range sources {
 		turn := turns[TurnOf(from.Lane)]
-		of, keys := len(turns), turn.all
+		of, keys := all, turn.all
 		if from.More {
 			of, keys = more, turn.more
 		}
-		sources[i].Room = max(part(part(room, of), keys), part(room, smallestShare))
+		sources[i].Room = max(part(part(room*from.weight(), of), keys), part(room, smallestShare))
 	}
 }
+
+func (s Source) weight() int { return cmp.Or(s.Weight, 1) }
 
 // part returns an n-th of a number of tasks, but no less than one task.
 func part(tasks, n int) int { return max((tasks+n-1)/n, 1) }

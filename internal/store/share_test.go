@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestShares: the turns of a priority have equal shares, however many lanes they have. Those with more tasks for
+// TestShares: the turns of a priority have shares by their weights, however many lanes they have. Those with more tasks for
 // certain have what the others may leave.
 func TestShares(t *testing.T) {
 	t.Parallel()
@@ -17,6 +17,10 @@ func TestShares(t *testing.T) {
 	for i := range 200 {
 		manyKeys = append(manyKeys, from("a", fmt.Sprint(i), 0, true))
 	}
+	weighted := func(first Source, others ...Source) []Source {
+		first.Weight = 3
+		return append([]Source{first}, others...)
+	}
 	for _, c := range []struct {
 		what    string
 		sources []Source
@@ -24,6 +28,7 @@ func TestShares(t *testing.T) {
 	}{
 		{"no source", nil, nil},
 		{"one source", []Source{from("a", "", 0, false)}, []int{100}},
+		{"weights", weighted(from("a", "t=1", 0, true), from("b", "", 0, true), from("a", "t=2", 0, false)), []int{75, 25, 20}},
 		{"one of each priority", []Source{from("a", "", 0, true), from("a", "", 1, true)}, []int{100, 100}},
 		{"kinds", []Source{from("a", "", 0, false), from("b", "", 0, false), from("c", "", 0, false)}, []int{34, 34, 34}},
 		{"tenants", []Source{from("a", "t=1/e=1", 0, false), from("a", "t=1/e=2", 0, false), from("a", "t=2/e=1", 0, false)}, []int{25, 25, 50}},

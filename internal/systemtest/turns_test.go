@@ -72,3 +72,55 @@ func TestTenantsTakeTurns(t *testing.T) {
 		})
 	}
 }
+
+// TestTenantsHaveWeights: while two tenants wait, the one with weight 3 has three of four tasks, and alone each has
+// all. Kinds have limits or not, and handlers are few or many.
+func TestTenantsHaveWeights(t *testing.T) {
+	t.Parallel()
+	const tasks = 400 // of each tenant
+	for _, c := range []struct {
+		name        string
+		limits      []falldue.Limit
+		concurrency int
+	}{{"one handler", nil, 1}, {"many handlers", nil, 40}, {"limited", []falldue.Limit{falldue.AtMost(1000).PerKey("tenant")}, 40}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			testdb.Each(t, func(t *testing.T, engine string) {
+				q := migratedQueue(t, testdb.Open(t, engine), falldue.Config{Concurrency: c.concurrency, MaxPrefetch: -1})
+				deliver := falldue.NewKind[string]("deliver", falldue.KindConfig{
+					Limits: c.limits,
+					Weight: func(tenant string) int {
+						if tenant == "tenant=large" {
+							return 3
+						}
+						return 1
+					},
+				}).KeyedBy(func(tenant string) string { return falldue.KeyOf("tenant", tenant, "endpoint", "1") })
+				ran := make(chan string, 2*tasks)
+				falldue.Handle(q, deliver, func(_ context.Context, task falldue.Task[string]) error {
+					ran <- task.Args
+					return nil
+				})
+				for _, tenant := range []string{"small", "large"} {
+					if _, err := deliver.EnqueueMany(t.Context(), q, slices.Repeat([]string{tenant}, tasks)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				defer runUntil(t, q)()
+				counts, large := map[string]int{}, 0
+				for range 2 * tasks {
+					counts[<-ran]++
+					if counts["large"]+counts["small"] == tasks {
+						large = counts["large"]
+					}
+				}
+				if large < tasks*70/100 || large > tasks*80/100 {
+					t.Errorf("of the first %d tasks %d are of the tenant with weight 3, want three of four", tasks, large)
+				}
+				if counts["large"] != tasks || counts["small"] != tasks {
+					t.Errorf("tasks of %v ran, want %d of each", counts, tasks)
+				}
+			})
+		})
+	}
+}
