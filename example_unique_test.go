@@ -204,6 +204,62 @@ func ExampleUnique() {
 	// 1 {"product":"lamp","cents":950}
 }
 
+// Debounce: the search index of a document is built a minute after the last change, with the last arguments.
+func ExampleUnique_debounce() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type change struct {
+		Document int    `json:"document"`
+		Text     string `json:"text"`
+	}
+	index := falldue.NewKind[change]("document.index", falldue.KindConfig{})
+	last := falldue.Unique{By: falldue.ByFields("document"), WhileWaiting: true, OnConflict: falldue.ConflictReplace}
+	debounce := falldue.EnqueueOptions{Unique: last, Delay: time.Minute}
+	for _, text := range []string{"h", "he", "hey"} {
+		receipt, err := index.Enqueue(ctx, q, change{7, text}, debounce)
+		if err != nil {
+			log.Panic(err)
+		}
+		task, err := q.Task(ctx, receipt.ID)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println("task", task.ID, string(task.Payload), "waits:", task.UpdatedAt.After(task.Now))
+	}
+	// Output:
+	// task 1 {"document":7,"text":"h"} waits: true
+	// task 1 {"document":7,"text":"he"} waits: true
+	// task 1 {"document":7,"text":"hey"} waits: true
+}
+
+// Throttle: the first alert of a server is sent immediately, and no other one in the next minute.
+func ExampleUnique_throttle() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type alert struct {
+		Server string `json:"server"`
+		Text   string `json:"text"`
+	}
+	send := falldue.NewKind[alert]("alert.send", falldue.KindConfig{})
+	first := falldue.Unique{By: falldue.ByFields("server"), For: time.Minute}
+	throttle := falldue.EnqueueOptions{Unique: first}
+	for _, a := range []alert{{"db1", "disk full"}, {"db1", "disk still full"}, {"db2", "disk full"}} {
+		receipt, err := send.Enqueue(ctx, q, a, throttle)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(a.Server, a.Text, "is skipped:", receipt.Existed)
+	}
+	// Output:
+	// db1 disk full is skipped: false
+	// db1 disk still full is skipped: true
+	// db2 disk full is skipped: false
+}
+
 // No more than one task of the kind is unfinished.
 func ExampleByKind() {
 	ctx := context.Background()

@@ -217,6 +217,69 @@ var uniqueCases = []conformanceCase{
 		waitForDeletion(t, q, a)
 		wantExisting(t, "the seventh, after the first is done", b, q, k, orderArgs{"a", "7"}, o)
 	}},
+	{"a debounce runs once, after the last enqueue and with its arguments, and while it runs the next one waits", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.debounce", falldue.KindConfig{})
+		last := falldue.Unique{By: falldue.ByFields("customer"), WhileWaiting: true, OnConflict: falldue.ConflictReplace}
+		debounce := func(d time.Duration) falldue.EnqueueOptions { return falldue.EnqueueOptions{Unique: last, Delay: d} }
+		started, end := make(chan string, 10), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[orderArgs]) error {
+			started <- task.Args.Note
+			<-end
+			return nil
+		})
+		startWorker(t, q)
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "1"}, debounce(time.Hour))
+		for _, d := range []time.Duration{30 * time.Minute, 2 * time.Hour} { // earlier and later than the one before
+			wantExisting(t, "one while the first waits", a, q, k, orderArgs{"a", d.String()}, debounce(d))
+			if info := readTask(t, q, a); info.UpdatedAt.Sub(info.Now.Add(d)).Abs() > time.Minute {
+				t.Errorf("after an enqueue with a delay of %v the task is due %v from now", d, info.UpdatedAt.Sub(info.Now))
+			}
+		}
+		wantExisting(t, "the last", a, q, k, orderArgs{"a", "last"}, debounce(time.Millisecond))
+		if got := receive(t, started, "the task to run"); got != "last" {
+			t.Errorf("the task ran with the arguments %s, want the last", got)
+		}
+		b := wantNew(t, "one while the task runs", q, k, orderArgs{"a", "after"}, debounce(time.Hour))
+		end <- struct{}{}
+		waitForDeletion(t, q, a)
+		wantExisting(t, "one after the task is done", b, q, k, orderArgs{"a", "end"}, debounce(0))
+		if got := receive(t, started, "the next task to run"); got != "end" {
+			t.Errorf("the next task ran with the arguments %s", got)
+		}
+		end <- struct{}{}
+		waitForDeletion(t, q, b)
+		if len(started) > 0 {
+			t.Error("a third task ran")
+		}
+	}},
+	{"a throttle runs the first task immediately, skips others in its time, and then runs one again", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.throttle", falldue.KindConfig{})
+		throttle := func(d time.Duration) falldue.EnqueueOptions {
+			return unique(falldue.Unique{By: falldue.ByFields("customer"), For: d})
+		}
+		runs := make(chan string, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[orderArgs]) error { runs <- task.Args.Note; return nil })
+		startWorker(t, q)
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "first"}, throttle(time.Hour))
+		if got := receive(t, runs, "the first task to run"); got != "first" {
+			t.Errorf("the task %s ran", got)
+		}
+		waitForDeletion(t, q, a)
+		wantExisting(t, "one in the time of the first, which is done", a, q, k, orderArgs{"a", "second"}, throttle(time.Hour))
+		b := wantNew(t, "one of another customer", q, k, orderArgs{"b", "other"}, throttle(time.Millisecond))
+		if got := receive(t, runs, "the task of the other customer to run"); got != "other" {
+			t.Errorf("the task %s ran", got)
+		}
+		deadline := time.Now().Add(waitTimeout)
+		for r := (falldue.Receipt{ID: b, Existed: true}); r.Existed; r = enqueueUnique(t, q, k, orderArgs{"b", "next"}, throttle(time.Hour)) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the receipt is %+v long after the time of task %d", r, b)
+			}
+		}
+		if got := receive(t, runs, "the next task of that customer to run"); got != "next" {
+			t.Errorf("the task %s ran", got)
+		}
+	}},
 	{"with ConflictReplace a waiting task gets the key of the new one, even if it has run", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[orderArgs]("unique.key", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), Limits: []falldue.Limit{falldue.InOrder()}}).
