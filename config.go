@@ -170,6 +170,10 @@ type QueueConfig struct {
 	// Limits limits the tasks of the queue, of all kinds together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
+	// LowPriorityShare is the percentage of tasks with which a worker starts less urgent tasks while more urgent
+	// ones wait: 0 to 50. With 10, a priority number has nine of ten tasks, and the numbers after it have
+	// one, which they share in the same way. Defaults to 0: less urgent tasks wait.
+	LowPriorityShare int
 }
 
 func (c Config) withDefaults() Config {
@@ -235,6 +239,9 @@ func (c Config) validate(s dialect.Server) error {
 		}
 		if ordered(queue.Limits) {
 			return invalid("limit InOrder() on queue %q: only kinds have an order", name)
+		}
+		if n := queue.LowPriorityShare; n < 0 || n > 50 {
+			return invalid("LowPriorityShare %d of queue %q: must be 0 to 50", n, name)
 		}
 		if n := queue.MaxPrefetch; n > run.MaxPrefetch {
 			return invalid("MaxPrefetch %d of queue %q: must be up to 1,000, or negative for none", n, name)

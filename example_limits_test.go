@@ -234,6 +234,44 @@ func ExampleKind_KeyedBy() {
 	// {"Customer":"ada","Coffee":"Gesha"} has the key ada
 }
 
+// Alerts never end, since each is followed by another one. Reports still have a tenth of the tasks.
+func ExampleQueueConfig_lowPriorityShare() {
+	cfg := falldue.Config{
+		Queues: map[string]falldue.QueueConfig{"default": {Concurrency: 1, MaxPrefetch: -1, LowPriorityShare: 10}},
+	}
+	q, closeQueue := openQueue(cfg)
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	alert := falldue.NewKind[string]("alert", falldue.KindConfig{})
+	report := falldue.NewKind[int]("report", falldue.KindConfig{Priority: 10}) // less urgent
+	alerts, reports := 0, 0
+	falldue.Handle(q, alert, func(ctx context.Context, t falldue.Task[string]) error {
+		alerts++
+		_, err := alert.Enqueue(ctx, q, t.Args)
+		return err
+	})
+	falldue.Handle(q, report, func(context.Context, falldue.Task[int]) error {
+		if reports++; reports == 5 {
+			stop() // so that this example ends
+		}
+		return nil
+	})
+	if _, err := report.EnqueueMany(ctx, q, []int{1, 2, 3, 4, 5}); err != nil {
+		log.Panic(err)
+	}
+	if _, err := alert.EnqueueMany(ctx, q, []string{"disk full", "no memory", "high load"}); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println("reports:", reports, "alerts:", alerts)
+	// Output:
+	// reports: 5 alerts: 45
+}
+
 // While tasks of both tenants wait, tenant 42 gets three tasks for one of tenant 43.
 func ExampleKindConfig_weight() {
 	ctx, stop := context.WithCancel(context.Background())

@@ -160,7 +160,10 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 		OthersRetention: cfg.retentionOfOthers(), Listen: cfg.Notifications.Listen, NoHistory: cfg.NoHistory, Log: cfg.Logger,
 	}
 	for name, queue := range cfg.Queues {
-		w.Queues[name] = worker.Queue{Concurrency: queue.Concurrency, MaxPrefetch: queue.MaxPrefetch, Limits: limitsOf("queue "+name, queue.Limits)}
+		w.Queues[name] = worker.Queue{
+			Concurrency: queue.Concurrency, MaxPrefetch: queue.MaxPrefetch, LowShare: queue.LowPriorityShare,
+			Limits: limitsOf("queue "+name, queue.Limits),
+		}
 	}
 	w.Info = infoOf(w, cmp.Or(cfg.Release, build.Release()))
 	return w

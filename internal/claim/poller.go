@@ -45,6 +45,7 @@ type PollerConfig struct {
 	Queue, WorkerID string
 	LeaseLength     time.Duration
 	PollInterval    time.Duration
+	LowShare        int                     // percentage of tasks for later priorities
 	Handlers        map[string]*run.Handler // by kind
 	Policies        *control.Policies
 	Budget          *run.Budget
@@ -105,6 +106,7 @@ const maxLimitedSources = 256
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(laneRules{cfg.Policies, cfg.Limiter})
+	lanes.LowShare = cfg.LowShare
 	expiry := newExpiry(cfg)
 	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, outage: &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}, expiry: expiry,

@@ -286,6 +286,7 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 	if at.Key != "" {
 		f.served = time.Now()
 	}
+	l.account(f.Priority, tasks)
 	if f.heapIndex != notInHeap && f.parked == nil {
 		f.in.took(f, int64(tasks)*passUnit/int64(max(f.weight, 1)))
 	}

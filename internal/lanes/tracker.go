@@ -45,6 +45,8 @@ type Tracker struct {
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
 	rules      Rules
+	// LowShare is the percentage of tasks that each priority leaves to those after it. It is set before the first claim.
+	LowShare int
 }
 
 // Rules are the delays and limits of lanes.
@@ -396,7 +398,7 @@ func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.releaseDue(now, most)
 	if l.inVain {
 		l.inVain = false
-		for _, priority := range l.priorities {
+		for _, priority := range l.inOrder(now) {
 			w := l.waiting[priority]
 			w.admit(now)
 			due = collect(due, w.due(most-len(due), false))
@@ -406,7 +408,7 @@ func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 		}
 	}
 	limited, chosen := false, false
-	for _, priority := range l.priorities {
+	for _, priority := range l.inOrder(now) {
 		w := l.waiting[priority]
 		w.admit(now)
 		next := w.next()

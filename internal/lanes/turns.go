@@ -34,6 +34,7 @@ func (f *laneState) classNow() class {
 type classes struct {
 	lines [numClasses]line
 	pass  int64 // the highest pass of a group from which a claim took tasks, before it did
+	yields
 }
 
 // line has the lanes of a class. Its groups of due lanes take turns.

@@ -81,6 +81,7 @@ type Config struct {
 // Queue has the settings of one of a worker's queues.
 type Queue struct {
 	Concurrency, MaxPrefetch int
+	LowShare                 int // a percentage
 	Limits                   []store.Limit
 }
 
@@ -216,7 +217,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
 			Policies: control.NewPolicies(name, kinds, changes, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
 
-			PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Dispatcher: dispatchers[name], Settler: settler,
+			PollInterval: cfg.PollInterval, LowShare: queue.LowShare, Table: s, Sweeper: sweeper, Dispatcher: dispatchers[name], Settler: settler,
 			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
 		})
 	}
