@@ -79,6 +79,7 @@ func enqueueCommand() *cobra.Command {
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
+	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time that its handler has (default the timeout of its kind)")
 	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must have started, or else it is cancelled")
 	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "number of attempts before the task is dead (default set by its policy)")
 	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")

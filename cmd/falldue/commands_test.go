@@ -214,11 +214,12 @@ func TestCompletionsOfArguments(t *testing.T) {
 	}
 }
 
-// TestEnqueueSetsWhenATaskExpires: show has the time.
-func TestEnqueueSetsWhenATaskExpires(t *testing.T) {
+// TestEnqueueSetsTheTimesOfATask: show has its timeout, and when it expires.
+func TestEnqueueSetsTheTimesOfATask(t *testing.T) {
 	t.Parallel()
 	s := openOn(t, testdb.DSN(t, "sqlite"))
-	s.run("enqueue", "offer", "--expire-at", "2999-12-11T14:02:00Z")
+	s.run("enqueue", "offer", "--expire-at", "2999-12-11T14:02:00Z", "--timeout", "90s")
+	contains(t, s.run("show", "1"), `(?m)^timeout    1m30s$`)
 	contains(t, s.run("show", "1"), `(?m)^expires    2999-12-11 14:02:00.*, unless it has started by then$`)
 	contains(t, s.run("show", "1", "--json"), `"expire_at":"2999-12-11T14:02:00Z"`)
 	_, err := s.fails(exitUsage, "enqueue", "offer", "--expire-at", "tomorrow")
