@@ -87,7 +87,7 @@ func (d draft) checkRamp() error {
 func (d draft) ramp(p *ops.Profile, perMinute int64) ([]ops.OverrideStep, error) {
 	code, known := p.Policies().Code(falldue.TaskInfo{Kind: d.Subject.Kind})
 	if !known {
-		return nil, mistake("The policy of kind " + d.Subject.Kind + " is not known, so that no steps to another one are.")
+		return nil, mistake("No running worker has kind " + d.Subject.Kind + ", so its present policy is unknown, and no ramp from it can be computed.")
 	}
 	ramp, err := p.Ramp(d.Subject.Kind, d.formula.Of(code), perMinute)
 	if err != nil {

@@ -53,8 +53,8 @@ func (o Override) Names(t falldue.TaskInfo) bool {
 }
 
 // AppliedBy reports whether a worker has announced that tasks of the override's subject follow it, or after
-// [Ops.ClearPolicy] that they no longer follow the earlier one. Workers announce that when it changes, within two
-// seconds after the override was set.
+// [Ops.ClearPolicy] that they no longer follow the earlier one. Workers announce the change within two seconds after the
+// override was set. They announce the 100 newest of the overrides that they apply, so it reports false for older ones.
 func (o Override) AppliedBy(w Worker) bool {
 	at, applied := w.Applied[o.Subject.String()]
 	if o.Cleared {

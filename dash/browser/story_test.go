@@ -167,7 +167,16 @@ func (s *story) announce(t *testing.T) {
 	t.Helper()
 	info := hooks.Of[interface{ WorkerConfig() worker.Config }](s.queue).WorkerConfig().Info
 	now := time.Now().UnixMicro()
+	overrides, err := ops.New(s.queue).Overrides(t.Context())
+	must(t, err)
+	applied := map[string]int64{}
+	for _, o := range overrides {
+		applied[o.Subject.String()] = o.At.UnixMicro()
+	}
 	for i, release := range []string{"2026.11.3", "2026.11.3", "2026.11.2"} {
+		if info.Applied = applied; i == 2 { // which has missed the change
+			info.Applied = nil
+		}
 		info.Host, info.PID, info.Release = fmt.Sprintf("shop-worker-%d.eu-central.internal", i+1), 4121+i, release
 		recent := store.Recent{Running: map[string]int{"default": 9, "webhooks": 31 - i}, Over: 5 * time.Minute, LatestOver: time.Minute,
 			Kinds:  map[string]store.Runs{"webhook.send": {Failed: 9_800}, "mail.send": {Done: 3_000, Failed: 2}, "thumbnail.make": {Done: 12_345}, "card.charge": {Done: 700}},
@@ -238,6 +247,7 @@ func (s *story) paths() map[string]string {
 		"overview": "", "tasks": "tasks?kind=webhook.send&phase=backing_off", "tasks-all": "tasks", "task": fmt.Sprint("task?id=", s.waits), "task-dead": fmt.Sprint("task?id=", s.dead),
 		"running": "running", "failures": "failures", "queues": "queues", "limits": "limits", "policies": "policies",
 		"policy": "policy?subject=kind%3Awebhook.send&form=slow&factor=4&until=2h&weigh=1", "forecast": "forecast?read=1",
+		"policy-set": "policy?subject=kind%3Acard.charge", "policy-herd": "policy?subject=kind%3Awebhook.send&form=set&override=delay+1s&weigh=1",
 		"simulate":  "simulate?kind=webhook.send&policies=zizq%0Adelay+30s%0Adelay+5m%3B+jitter+1m&outage=30m&rate=15&handler=300ms&handlers=40&do=1",
 		"schedules": "schedules", "workers": "workers", "changes": "changes", "doctor": "doctor?run=1", "enqueue": "new?kind=mail.send&queue=default",
 		"bulk": "bulk?do=retry&kind=webhook.send&state=dead", "flow": fmt.Sprint("flow?id=", s.publishes), "missing": "task?id=999999999",

@@ -69,7 +69,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestPreviewWhileTyping: a policy is drawn while somebody types it, and a refresh keeps the picture of what was typed.
+// TestPreviewWhileTyping: the page draws a policy while a user types it, and a refresh keeps that picture.
 func TestPreviewWhileTyping(t *testing.T) {
 	s := newStory(t, dash.Options{Allow: everything, Refresh: time.Second})
 	tab, reported := browse(t)

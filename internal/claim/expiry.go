@@ -13,8 +13,9 @@ import (
 
 // expiry cancels the tasks of a queue that have not started in time. Of new tasks a policy's limit is a range of
 // their lane, as their delay is, so that a batch of tasks costs a few statements, and tasks that do not
-// expire cost none. Claims skip the range. Times of tasks' own are in no order: a claim finds the first such tasks, whose
-// handlers do not run, and if they are half of the claim, those that follow are cancelled in batches, too.
+// expire cost none. Claims skip the range. Tasks' own times are in no order. A claim finds the first tasks
+// that have missed theirs, and their handlers do not run. If they are half of the claim, the next ones are cancelled in
+// batches, too.
 type expiry struct {
 	queue  string
 	table  table

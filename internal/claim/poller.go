@@ -105,8 +105,7 @@ const maxLimitedSources = 256
 // NewPoller returns a poller of a queue.
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
-	lanes := lanes.NewTracker(laneRules{cfg.Policies, cfg.Limiter})
-	lanes.LowShare = cfg.LowShare
+	lanes := lanes.NewTracker(laneRules{cfg.Policies, cfg.Limiter}, cfg.LowShare)
 	expiry := newExpiry(cfg)
 	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, outage: &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}, expiry: expiry,

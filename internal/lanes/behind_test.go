@@ -38,7 +38,7 @@ func TestLanesBehindATaskWaitForIt(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				delay := time.Hour
-				l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, allLimited})
+				l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, allLimited}, 0)
 				l.Hint(held, time.Now())
 				l.ParkBehind(held, "order of a", FirstTask{Lane: next, Due: time.Now().Add(c.due), Delay: delay, Anchor: 7}, pause)
 				start := time.Now()
@@ -75,7 +75,7 @@ func allLimited(store.Lane) bool { return true }
 func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewTracker(rules{unknownDelays, func(at store.Lane) bool { return at.Key != "" }})
+		l := NewTracker(rules{unknownDelays, func(at store.Lane) bool { return at.Key != "" }}, 0)
 		lane := func(prefix string, i int) store.Lane {
 			return store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(prefix, i)}
 		}
@@ -119,7 +119,7 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := NewTracker(rules{unknownDelays, allLimited})
+		l := NewTracker(rules{unknownDelays, allLimited}, 0)
 		const many = 5_000
 		for i := range many {
 			l.Hint(store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(i)}, time.Now())
@@ -157,7 +157,7 @@ func TestNewKeysNeedNotWaitForHeldOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const many, most = 1000, 256
-		l, now := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return time.Hour, true }, allLimited}), time.Now()
+		l, now := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return time.Hour, true }, allLimited}, 0), time.Now()
 		var found []FirstTask
 		for i := range many {
 			held := FirstTask{Lane: store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(i)}, Due: now.Add(-time.Minute), Anchor: 5}

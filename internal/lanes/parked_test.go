@@ -13,7 +13,7 @@ import (
 func TestClaimsInVainBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		known, at := NewTracker(rules{unknownDelays, noLimits}), store.Lane{State: "open", Kind: "k", Key: "hot"}
+		known, at := NewTracker(rules{unknownDelays, noLimits}, 0), store.Lane{State: "open", Kind: "k", Key: "hot"}
 		known.Hint(at, time.Now())
 		// hold holds the lane back, and returns for how long.
 		hold := func(wait time.Duration) time.Duration {
@@ -110,7 +110,7 @@ func TestHeldUntil(t *testing.T) {
 		"the first of the sequence already due": {behind(-time.Minute), retried, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l, at := NewTracker(rules{unknownDelays, noLimits}), store.Lane{State: "open", Kind: "k", Key: "key"}
+			l, at := NewTracker(rules{unknownDelays, noLimits}, 0), store.Lane{State: "open", Kind: "k", Key: "key"}
 			l.Hint(at, time.Now())
 			if held := l.HeldUntil(at); !held.IsZero() {
 				t.Errorf("%s: held until %v before any claim", name, held)

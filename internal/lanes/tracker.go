@@ -45,8 +45,7 @@ type Tracker struct {
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
 	rules      Rules
-	// LowShare is the percentage of tasks that each priority leaves to those after it. It is set before the first claim.
-	LowShare int
+	lowShare   int // the percentage of tasks that each priority leaves to later ones
 }
 
 // Rules are the delays and limits of lanes.
@@ -70,11 +69,11 @@ type missedTask struct {
 	sweep  int
 }
 
-// NewTracker returns a tracker that knows no lanes.
-func NewTracker(rules Rules) *Tracker {
+// NewTracker returns a tracker that knows no lanes. Each priority leaves a percentage of tasks, lowShare, to later ones.
+func NewTracker(rules Rules, lowShare int) *Tracker {
 	return &Tracker{
 		Lanes: map[store.Lane]*laneState{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]missedTask{},
-		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), rules: rules,
+		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), rules: rules, lowShare: lowShare,
 	}
 }
 

@@ -34,7 +34,7 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 		}, after},
 		{"a sweep finds a task, and a delayed one comes meanwhile", func(l *Tracker) { l.Hint(at, later); swept(l, []FirstTask{{Lane: at, Due: after}}, 0, start) }, after},
 	} {
-		known := NewTracker(rules{unknownDelays, noLimits})
+		known := NewTracker(rules{unknownDelays, noLimits}, 0)
 		known.Hint(at, before)
 		known.BeginClaim([]store.Lane{at})
 		known.BeginSweep()
@@ -50,7 +50,7 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	t.Parallel()
 	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := NewTracker(rules{unknownDelays, noLimits})
+	known := NewTracker(rules{unknownDelays, noLimits}, 0)
 	known.Found([]FirstTask{{Lane: at, Due: now.Add(time.Hour), Anchor: 7}})
 	known.Hint(at, now.Add(2*time.Hour))
 	if f := known.Lanes[at]; f.scanFrom != 7 || !f.Due.Equal(now.Add(time.Hour)) {
@@ -67,7 +67,7 @@ func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 func TestDueListsTheFirst(t *testing.T) {
 	t.Parallel()
 	const lanes, most = 5000, 100
-	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits}, 0)
 	for _, i := range rand.Perm(lanes) {
 		known.Hint(store.Lane{State: "open", Kind: "k", Priority: i / 1000, Attempts: i}, now.Add(-time.Duration(lanes-i)*time.Second))
 		known.Hint(store.Lane{State: "open", Kind: "later", Attempts: i}, now.Add(time.Second))
@@ -97,7 +97,7 @@ func BenchmarkDue(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
+			now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits}, 0)
 			for i := range 20_000 {
 				known.Hint(at(i), now.Add(-time.Duration(i)))
 			}
@@ -114,7 +114,7 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 	t.Parallel()
 	const last, now, margin = int64(1e15), int64(2e15), int64(commitMargin / time.Microsecond)
 	at, other := store.Lane{State: "open", Kind: "k"}, store.Lane{State: "open", Kind: "other"}
-	known, start := NewTracker(rules{unknownDelays, noLimits}), time.Now()
+	known, start := NewTracker(rules{unknownDelays, noLimits}, 0), time.Now()
 	since := func(what string, want int64) {
 		t.Helper()
 		known.Hint(at, time.Now())
@@ -160,7 +160,7 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 func TestClaimsDuringASweepAreKept(t *testing.T) {
 	t.Parallel()
 	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
-	known := NewTracker(rules{unknownDelays, noLimits})
+	known := NewTracker(rules{unknownDelays, noLimits}, 0)
 	known.Hint(at, start)
 	known.BeginSweep()
 	known.Advance(at, start, 1e15)
@@ -181,7 +181,7 @@ func TestClaimsDuringASweepAreKept(t *testing.T) {
 func TestLanesAreTimedAnew(t *testing.T) {
 	t.Parallel()
 	delay, now := time.Hour, time.Now()
-	l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits})
+	l := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits}, 0)
 	lane := func(kind string, attempts int) store.Lane {
 		return store.Lane{State: statements.StateOpen, Kind: kind, Attempts: attempts}
 	}

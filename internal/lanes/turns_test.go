@@ -14,7 +14,7 @@ import (
 // those from which the fewest tasks were taken, and of these the ones that have waited for longest.
 func TestLanesTakeTurns(t *testing.T) {
 	t.Parallel()
-	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits}, 0)
 	lane := func(kind, key string, age time.Duration) store.Lane {
 		at := store.Lane{State: statements.StateOpen, Kind: kind, Key: key}
 		known.Hint(at, now.Add(-age))
@@ -50,7 +50,7 @@ func TestLanesTakeTurns(t *testing.T) {
 // and then has as many tasks as the other one.
 func TestNewTurnsComeNext(t *testing.T) {
 	t.Parallel()
-	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits}, 0)
 	for i := range 1000 {
 		known.Hint(store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint("t=a/e=", i)}, now.Add(-time.Hour))
 	}
@@ -96,7 +96,7 @@ func (w weighted) Weight(at store.Lane) int { return max(w.weights[store.TurnOf(
 func TestTurnsHaveWeights(t *testing.T) {
 	t.Parallel()
 	now, weights := time.Now(), map[string]int{"t=a": 3, "t=c": 100}
-	known := NewTracker(weighted{rules{unknownDelays, noLimits}, weights})
+	known := NewTracker(weighted{rules{unknownDelays, noLimits}, weights}, 0)
 	come := func(tenant string) {
 		for i := range 5 {
 			known.Hint(store.Lane{State: statements.StateOpen, Kind: "k", Key: fmt.Sprint(tenant, "/e=", i)}, now)
@@ -151,7 +151,7 @@ func TestLanesLeaveTheirGroups(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	delay := time.Hour
-	known := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits})
+	known := NewTracker(rules{func(store.Lane) (time.Duration, bool) { return delay, true }, noLimits}, 0)
 	a, b := store.Lane{State: statements.StateOpen, Kind: "a", Attempts: 1}, store.Lane{State: statements.StateOpen, Kind: "b", Attempts: 1}
 	due := func(what string, want ...store.Lane) {
 		t.Helper()

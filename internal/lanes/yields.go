@@ -15,7 +15,7 @@ type yields struct {
 // inOrder returns the priorities in the order in which to claim: the most urgent one first, unless it owes a task to
 // those after it. A priority owes nothing while only one of both has due lanes, so no share is saved up.
 func (l *Tracker) inOrder(now time.Time) []int {
-	if l.LowShare == 0 || len(l.priorities) < 2 {
+	if l.lowShare == 0 || len(l.priorities) < 2 {
 		return l.priorities
 	}
 	var due []int // the places of priorities with due lanes
@@ -32,7 +32,7 @@ func (l *Tracker) inOrder(now time.Time) []int {
 		if w.shared = n+1 < len(due); !w.shared {
 			w.owed = 0
 		}
-		if w.skipped = n == first && w.owed >= 100-l.LowShare; w.skipped {
+		if w.skipped = n == first && w.owed >= 100-l.lowShare; w.skipped {
 			first++
 		}
 	}
@@ -45,16 +45,16 @@ func (l *Tracker) inOrder(now time.Time) []int {
 
 // account records that a claim took tasks of a priority.
 func (l *Tracker) account(priority, tasks int) {
-	if l.LowShare == 0 {
+	if l.lowShare == 0 {
 		return
 	}
 	for _, before := range l.priorities {
 		w := l.waiting[before]
 		switch {
 		case before < priority && w.skipped:
-			w.owed -= tasks * (100 - l.LowShare)
+			w.owed -= tasks * (100 - l.lowShare)
 		case before == priority && w.shared:
-			w.owed += tasks * l.LowShare
+			w.owed += tasks * l.lowShare
 		}
 	}
 }

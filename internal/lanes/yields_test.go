@@ -14,8 +14,7 @@ func TestLaterPrioritiesHaveTheirShare(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, room := range []int{1, 7, 500} {
-		known := NewTracker(rules{unknownDelays, noLimits})
-		known.LowShare = 10
+		known := NewTracker(rules{unknownDelays, noLimits}, 10)
 		lane := func(priority int) store.Lane {
 			return store.Lane{State: statements.StateOpen, Kind: "k", Priority: priority}
 		}
@@ -50,7 +49,7 @@ func TestLaterPrioritiesHaveTheirShare(t *testing.T) {
 // TestPrioritiesAreStrictWithoutAShare: unless a share is set, later priorities wait.
 func TestPrioritiesAreStrictWithoutAShare(t *testing.T) {
 	t.Parallel()
-	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits})
+	now, known := time.Now(), NewTracker(rules{unknownDelays, noLimits}, 0)
 	urgent, low := store.Lane{State: statements.StateOpen, Kind: "k"}, store.Lane{State: statements.StateOpen, Kind: "k", Priority: 1}
 	known.Hint(urgent, now)
 	known.Hint(low, now)

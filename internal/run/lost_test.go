@@ -25,11 +25,11 @@ func TestLostRunsHaveOutcomes(t *testing.T) {
 	}{
 		"cancelled or deleted":             {until: later, before: fine, want: outcome.Cancelled},
 		"the cancel was noticed":           {until: later, before: cancel, want: outcome.Cancelled},
-		"the lease is over":                {before: fine, want: outcome.Lost},
+		"the lease has ended":              {before: fine, want: outcome.Lost},
 		"the lease was lost":               {until: later, before: (*lease.Lease).Lose, want: outcome.Lost},
 		"DoneTx may have settled it":       {until: later, before: doneTx, want: outcome.Done},
 		"DoneTx has settled it before":     {until: later, before: func(l *lease.Lease) { l.Settling(); l.Gone(); l.Extended(time.Time{}, time.Time{}) }, want: outcome.Done},
-		"DoneTx, and the lease is over":    {before: doneTx, want: outcome.Lost},
+		"DoneTx, and the lease has ended":  {before: doneTx, want: outcome.Lost},
 		"the first answer was lost: done":  {until: later, before: fine, unsure: true, end: endIn(statements.StateDone), want: outcome.Done},
 		"the first answer was lost: given": {until: later, before: fine, unsure: true, end: endIn(statements.StateOpen), want: outcome.Released},
 	} {

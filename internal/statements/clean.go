@@ -42,12 +42,12 @@ where {in lane} and {since {int :since}} and updated_at <= {shift {now}, -({int 
 order by updated_at limit :limit offset :skip{for update}`)
 }
 
-// DueIn selects the first :limit tasks of a lane from :since on whose anchor is not after now, as [DueColumns]. Parameters:
-// queue, the lane (see [SetLane]), since, limit.
+// DueIn selects the first :limit due tasks of a lane, from the anchor :since on, as [DueColumns]. Parameters: queue, the
+// lane (see [SetLane]), since, limit.
 func DueIn(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)
-	b.set("due", DueColumns.list("", map[string]string{"now": "{now}"}))
+	b.set("due", DueColumns.list("", map[string]string{"clock": "{now}"}))
 	b.setSince()
 	return b.stmt(`
 select {due} from {tasks}

@@ -200,7 +200,7 @@ type Due struct {
 // DueColumns are the columns of a result of [DueIn].
 var DueColumns = Columns[Due]{
 	col("id", Int, func(d *Due) any { return &d.ID }),
-	col("now", Moment, func(d *Due) any { return &d.Now }),
+	col("clock", Moment, func(d *Due) any { return &d.Now }),
 	col("metadata", JSON, func(d *Due) any { return &d.Metadata }),
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -298,6 +299,23 @@ func TestGolden(t *testing.T) {
 		for _, file := range files {
 			if _, ok := all[strings.TrimSuffix(filepath.Base(file), ".sql")]; !ok {
 				t.Errorf("%s is of no statement", file)
+			}
+		}
+	}
+}
+
+// TestNamesAreNoKeywords: no column of a result or a batch is named now or next, which Vitess's parser takes for keywords.
+func TestNamesAreNoKeywords(t *testing.T) {
+	t.Parallel()
+	keyword := regexp.MustCompile(`(?i)(?: as |[a-z]\.|, )(?:now|next)(?:$|[ ,)])`)
+	for _, name := range []dialect.Name{dialect.MySQL, dialect.MariaDB} {
+		s, err := dialect.DefaultServer(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for stmt, made := range allOf(t, s) {
+			if found := keyword.FindString(made.SQL); found != "" {
+				t.Errorf("%s: %s has %q", name, stmt, found)
 			}
 		}
 	}
