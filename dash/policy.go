@@ -269,7 +269,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 		return err
 	}
 	policies := []chart.Policy{drawn("now", before)}
-	v.Preview = &previewView{Text: now.String(), End: endText(before)}
+	v.Preview = &previewView{Text: now.String(), End: endText(now, before)}
 	after, policy := before, now
 	changed := v.Ready() && v.Form != "ramp"
 	if changed && v.Form != "hold" {
@@ -281,7 +281,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 			return err
 		} else {
 			policies = append(policies, drawn("new", after))
-			v.Preview.Text, v.Preview.End = policy.String(), endText(after)
+			v.Preview.Text, v.Preview.End = policy.String(), endText(policy, after)
 		}
 	}
 	if changed && v.Form == "hold" {
@@ -321,9 +321,19 @@ func drawn(name string, s ops.Schedule) chart.Policy {
 	return p
 }
 
-func endText(s ops.Schedule) string {
+// endText says when a task with a policy dies. The schedule of the policy may end before.
+func endText(p backoff.Policy, s ops.Schedule) string {
 	if s.Most == 0 {
-		return "A task is never given up."
+		most, elapsed := words.Count(int64(p.MaxAttempts()), "attempt"), durText(p.MaxElapsed())
+		switch {
+		case p.MaxAttempts() > 0 && p.MaxElapsed() > 0:
+			return fmt.Sprintf("A task dies after %s, or after %s.", most, elapsed)
+		case p.MaxAttempts() > 0:
+			return fmt.Sprintf("A task dies after %s.", most)
+		case p.MaxElapsed() > 0:
+			return fmt.Sprintf("A task dies after %s.", elapsed)
+		}
+		return "A task is retried without an end."
 	}
 	attempts := words.Count(int64(s.Most), "attempt")
 	if s.Fewest != s.Most {
