@@ -22,7 +22,7 @@ type Why struct {
 }
 
 // Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
-// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
+// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyExpiry], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
 // [WhySequence], [WhyLock] and [WhyRank].
 type Condition interface {
 	// Name is a word for the condition, such as due.
@@ -137,6 +137,9 @@ func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 		add(*policy)
 	}
 	add(due)
+	if expiry := whyExpiry(t, due); !expiry.At.IsZero() {
+		add(expiry)
+	}
 	add(now.whyPause(t))
 	handled := workersFor(t, now.workers)
 	add(handled)

@@ -99,6 +99,14 @@ type DueRule struct {
 	Refused string
 }
 
+// WhyExpiry is the time by which the task must start. It holds until then. Only tasks that expire have it.
+type WhyExpiry struct {
+	// At is the time. Own reports whether it is [falldue.EnqueueOptions].ExpireAt, and not set by a policy.
+	At  time.Time
+	Own bool
+	Now time.Time // by the database's clock
+}
+
 // WhyPause are the pauses that name the task. It holds if there are none.
 type WhyPause struct{ Pauses []Pause }
 
@@ -205,6 +213,9 @@ func (c WhyDue) At() (at time.Time) {
 	}
 	return at
 }
+
+// Holds implements [Condition].
+func (c WhyExpiry) Holds() bool { return !c.Now.After(c.At) }
 
 // Holds implements [Condition].
 func (c WhyDue) Holds() bool { at := c.At(); return !at.IsZero() && !at.After(c.Now) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
@@ -109,6 +110,27 @@ func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
 	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
 	delay, _ := in.policy.Wait(int64(t.Attempts))
 	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
+}
+
+// whyExpiry returns the time by which a task must start. It is zero if there is none: a worker may know a policy
+// without a limit, and a task that has started does not expire.
+func whyExpiry(t falldue.TaskInfo, due WhyDue) WhyExpiry {
+	e := WhyExpiry{Now: t.Now}
+	if t.State != falldue.StateOpen || t.Attempts > 0 {
+		return e
+	}
+	for _, rule := range due.Rules {
+		p, err := backoff.Parse(rule.Policy)
+		if err != nil || p.StartWithin() == 0 {
+			e.At = time.Time{}
+			break
+		}
+		e.At = latest(e.At, t.UpdatedAt.Add(p.StartWithin()))
+	}
+	if !t.ExpireAt.IsZero() && (e.At.IsZero() || t.ExpireAt.Before(e.At)) {
+		e.At, e.Own = t.ExpireAt, true
+	}
+	return e
 }
 
 // readBy learns which workers that handle a task cannot read its policy.

@@ -153,6 +153,28 @@ func TestWhy(t *testing.T) {
 				t.Errorf("%+v, next %v", c, w.Next())
 			}
 		})
+		t.Run("it expires", func(t *testing.T) {
+			own := falldue.EnqueueOptions{Delay: 2 * time.Hour, ExpireAt: time.Now().Add(3 * time.Hour)}
+			for name, opts := range map[string]falldue.EnqueueOptions{
+				"policy": {Delay: 2 * time.Hour, Policy: backoff.Constant(time.Hour).WithStartWithin(2 * time.Hour)}, "own": own,
+			} {
+				w := b.why(i, b.enqueue("mail", opts))
+				want := opts.ExpireAt
+				if want.IsZero() {
+					want = w.Task.UpdatedAt.Add(2 * time.Hour)
+				}
+				if c := conditionOf[ops.WhyExpiry](t, w); !c.Holds() || c.Own == opts.ExpireAt.IsZero() || !near(c.At, want) {
+					t.Errorf("%s: %+v, want %v", name, c, want)
+				}
+			}
+			id := b.enqueue("mail", own)
+			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), id)
+			for _, c := range b.why(i, id).Conditions {
+				if c.Name() == "expiry" {
+					t.Errorf("a task that has started has %+v", c)
+				}
+			}
+		})
 		t.Run("it waits for its policy", func(t *testing.T) {
 			id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
 			b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 2, fence = 2, updated_at = created_at where id = ?"), id)

@@ -59,6 +59,9 @@ func (WhyPolicy) Name() string { return "policy" }
 func (WhyDue) Name() string { return "due" }
 
 // Name implements [Condition].
+func (WhyExpiry) Name() string { return "expiry" }
+
+// Name implements [Condition].
 func (WhyPause) Name() string { return "pause" }
 
 // Name implements [Condition].
@@ -230,6 +233,18 @@ func endText(until time.Time) string {
 		return "until it is cleared"
 	}
 	return "until " + words.Here(until, time.Local)
+}
+
+// Describe implements [Condition].
+func (c WhyExpiry) Describe(falldue.TaskInfo) string {
+	by := "its policy"
+	if c.Own {
+		by = "its ExpireAt"
+	}
+	if !c.Holds() {
+		return fmt.Sprintf("by %s, it had to start by %s, and it is cancelled instead of run", by, words.At(c.At, c.Now))
+	}
+	return fmt.Sprintf("by %s, it must start by %s", by, words.At(c.At, c.Now))
 }
 
 // Describe implements [Condition].
