@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
@@ -189,7 +190,7 @@ func killSessions(ctx context.Context, db *sql.DB, engine, name string) error {
 }
 
 // postgresConns are the connections on which databases of PostgreSQL are created and
-// dropped, by DSN. They stay open until the process ends: a server may need longer for a
+// dropped, by DSN. They stay open until all tests have ended: a server may need longer for a
 // new session than for a new database.
 var postgresConns struct {
 	sync.Mutex
@@ -221,6 +222,20 @@ func onPostgres(ctx context.Context, dsn string, f func(*pgx.Conn) error) error 
 		postgresConns.free[dsn] = append(postgresConns.free[dsn], conn)
 	}()
 	return f(conn)
+}
+
+// closePostgresConns closes these connections. After a slow write pgx reads from one in a goroutine, which ends with it.
+func closePostgresConns() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	postgresConns.Lock()
+	defer postgresConns.Unlock()
+	for _, conns := range postgresConns.free {
+		for _, conn := range conns {
+			_ = conn.Close(ctx)
+		}
+	}
+	postgresConns.free = nil
 }
 
 func freeConn(dsn string) *pgx.Conn {

@@ -18,6 +18,7 @@ const leaksAfter = 30 * time.Second
 func Main(m *testing.M, opts ...goleak.Option) {
 	SetParallel()
 	code := m.Run()
+	closePostgresConns()
 	if code == 0 {
 		err := goleak.Find(opts...) // it tries for a second or two
 		for begun := time.Now(); err != nil && time.Since(begun) < leaksAfter; {
