@@ -53,7 +53,7 @@ func appliedBy(o ops.Override, workers []ops.Worker) uptake {
 	for _, w := range workers {
 		one := uptakeWorker{Worker: w}
 		for _, r := range w.Refused {
-			if r.Subject == o.Subject.String() {
+			if r.Subject == o.String() {
 				one.Refuses = cmp.Or(one.Refuses, r.Error)
 			}
 		}

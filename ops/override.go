@@ -56,7 +56,7 @@ func (o Override) Names(t falldue.TaskInfo) bool {
 // [Ops.ClearPolicy] that they no longer follow the earlier one. Workers announce the change within two seconds after the
 // override was set. They announce the 100 newest of the overrides that they apply, so it reports false for older ones.
 func (o Override) AppliedBy(w Worker) bool {
-	at, applied := w.Applied[o.Subject.String()]
+	at, applied := w.Applied[o.String()]
 	if o.Cleared {
 		return !applied
 	}

@@ -171,7 +171,7 @@ func (s *story) announce(t *testing.T) {
 	must(t, err)
 	applied := map[string]int64{}
 	for _, o := range overrides {
-		applied[o.Subject.String()] = o.At.UnixMicro()
+		applied[o.String()] = o.At.UnixMicro()
 	}
 	for i, release := range []string{"2026.11.3", "2026.11.3", "2026.11.2"} {
 		if info.Applied = applied; i == 2 { // which has missed the change
