@@ -125,12 +125,13 @@ func scrape(t *testing.T, engine, program, dashboard string, export func(*testin
 		`sum(increase(falldue_claims_lost_total[5m])) > 0`,
 		`sum(increase(falldue_overtime_total{kind="stuck"}[5m])) > 0`,
 		`sum(falldue_troubles_total{role="progress"}) > 0`,
-		`sum(falldue_limit_wait_seconds_sum{kind="limited"}) > 0`,
 		`sum(falldue_statement_seconds_count{error_type!=""}) > 0`,
 	} {
 		p.until(t, names.Replace(expr), func() {})
 	}
-	for _, expr := range dashboardExpressions(t, dashboard) {
+	// A worker measures the wait for a limit if it had held the task back itself: with three workers, not every run is measured.
+	limitWait := names.Replace(`sum(falldue_limit_wait_seconds_sum{kind="limited"}) > 0`)
+	for _, expr := range append(dashboardExpressions(t, dashboard), limitWait) {
 		p.until(t, expr, func() { rare.runAll(t, workers[0]) })
 	}
 	if dashboard == "falldue.json" {
