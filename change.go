@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/falldue/falldue/internal/store"
+	"github.com/falldue/falldue/internal/upkeep"
 )
 
 // Cancel cancels a task that is not finished. If its handler is running, on any worker, the
@@ -152,4 +153,10 @@ func (q *Queue) acted(ctx context.Context, a store.Action, acted store.Acted) {
 	} else {
 		q.readChanges()
 	}
+}
+
+// judgeMembers opens what may run after members that have ended. A worker does what it fails to do,
+// at the worker's next check of all dependencies.
+func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
+	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }

@@ -15,15 +15,6 @@ import (
 	"github.com/falldue/falldue/internal/uniquekey"
 )
 
-// Receipt is what an enqueue has made of a task.
-type Receipt struct {
-	// ID is the id of the task, or of the task that holds its unique key ([Unique]). The
-	// latter may have been deleted since, if the key is held for a time ([Unique].For).
-	ID int64
-	// Existed reports whether another task held the unique key, so that no task was stored.
-	Existed bool
-}
-
 // Enqueue stores a task in a transaction of its own. Once it returns without an error, the
 // task will run, unless its [Receipt] reports that a task with its unique key existed. Pass
 // options to change settings of the kind, once at most.
@@ -167,18 +158,6 @@ func (q *Queue) storeParams(ctx context.Context, tx Tx, tasks []EnqueueParams) (
 		return tasks[i].put(ctx, tasks)
 	}
 	return q.storeTasks(ctx, tx, len(tasks), func(i int) EnqueueParams { return tasks[i] })
-}
-
-// receiptsOf returns the receipts of new tasks.
-func receiptsOf(ids []int64, err error) ([]Receipt, error) {
-	if err != nil {
-		return nil, err
-	}
-	receipts := make([]Receipt, len(ids))
-	for i, id := range ids {
-		receipts[i].ID = id
-	}
-	return receipts, nil
 }
 
 // check checks n tasks, and returns them as they will be stored.

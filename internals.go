@@ -15,7 +15,6 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/internal/upkeep"
 	"github.com/falldue/falldue/internal/worker"
 )
 
@@ -184,12 +183,6 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	}
 	p.flow = &flow
 	return s.q.insert(ctx, tx, p)
-}
-
-// judgeMembers opens what may run after members that have ended. A worker does what it fails to do,
-// at the worker's next check of all dependencies.
-func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
-	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }
 
 // For package periodic:

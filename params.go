@@ -73,6 +73,15 @@ type EnqueueParams struct {
 	marks []string // the same, see store.MemberMark
 }
 
+// Receipt is what an enqueue has made of a task.
+type Receipt struct {
+	// ID is the id of the task, or of the task that holds its unique key ([Unique]). The
+	// latter may have been deleted since, if the key is held for a time ([Unique].For).
+	ID int64
+	// Existed reports whether another task held the unique key, so that no task was stored.
+	Existed bool
+}
+
 func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
 	if k == nil {
 		return EnqueueParams{}

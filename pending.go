@@ -62,6 +62,18 @@ func (p *pending) stored(receipts []Receipt) []store.Entry {
 	return list
 }
 
+// receiptsOf returns the receipts of new tasks.
+func receiptsOf(ids []int64, err error) ([]Receipt, error) {
+	if err != nil {
+		return nil, err
+	}
+	receipts := make([]Receipt, len(ids))
+	for i, id := range ids {
+		receipts[i].ID = id
+	}
+	return receipts, nil
+}
+
 // receiptsAt returns the receipts of tasks whose keys have places among the stored ones.
 func receiptsAt(place []int, stored []Receipt) []Receipt {
 	receipts := make([]Receipt, len(place))
