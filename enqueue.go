@@ -191,9 +191,9 @@ func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error)
 	return tasks, nil
 }
 
-// inOrder makes the i-th task of a call due i microseconds later, where to find the first
-// of many tasks that are due at the same moment takes long. A call that stores n tasks
-// takes longer than n microseconds, so that the next call's times come after them.
+// inOrder makes the i-th task of a call due i microseconds later. It is for engines that are
+// slow to find the first of many tasks with the same due time. Storing n tasks takes longer
+// than n microseconds, so the tasks of the next call are due after these.
 func inOrder(e *store.Entry, i int) {
 	if e.At.Valid {
 		e.At.V += int64(i)

@@ -239,9 +239,9 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 // what it wraps. The function that it returns runs once for each call, before anything is
 // stored, with all tasks of the call. tx is the transaction of the caller, or nil.
 //
-// It may change the options of tasks, and add metadata. The tasks of a flow keep their number and
-// order, or the call fails with [ErrInvalid]. It calls next with its ctx or one derived
-// from it, and with tx. If it returns an error instead of that, the call fails, and nothing
-// is stored. It returns a receipt for each task that it was given. After next has returned
-// nil without a tx, the tasks are stored, whatever it returns.
+// The function may change the options of tasks, and add metadata. It must not change the number
+// and order of a flow's tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or
+// a context derived from that, to next. To refuse the tasks, it returns an error without calling
+// next. It returns a receipt for each task that it was given. If tx is nil and next has
+// returned nil, the tasks are committed, and an error of the function cannot undo that.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc

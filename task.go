@@ -70,9 +70,9 @@ func (t *Task[A]) calls() *hooks.TaskCalls { return &t.run }
 // and the task is retried. If DoneTx fails, roll back. Its error is
 // [ErrLeaseLost] when the task no longer belongs to this worker.
 //
-// A handler that has called DoneTx ends its task only with that commit. If it returns nil
-// without it, the attempt fails with [ErrNotCommitted]. If it returns an error after the
-// commit, the task is done, and the worker logs the error.
+// After DoneTx, only the commit of tx ends the task. If the handler returns nil and tx was not
+// committed, the attempt fails with [ErrNotCommitted]. If the handler returns an error although
+// tx was committed, the task is done, and the worker logs the error.
 func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 	if t.run == nil {
 		return errNoRun

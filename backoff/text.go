@@ -36,7 +36,8 @@ const maxText = 2*sqlgen.MaxText + 256
 //	jitter FORMULA      the width of the random part that is added to the delay;
 //	                    it may use the name delay; defaults to 0
 //	attempts NUMBER     executions, not retries; defaults to no limit
-//	elapsed DURATION    defaults to no limit
+//	elapsed DURATION    from the start of the first attempt to the last retry;
+//	                    defaults to no limit
 //	start DURATION      from the due time to the first attempt; defaults to no limit
 //
 // If the delay is only a preset, as in "zizq(base=5s); attempts 10",

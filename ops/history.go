@@ -99,9 +99,10 @@ func (t Times) Add(other Times) Times {
 	return t
 }
 
-// History returns how runs have ended, by time, as workers have written it: up to 70 seconds late, and with gaps where
-// the database was unavailable. Spans without runs and without a measurement are missing. A worker with
-// [falldue.Config.NoHistory] writes nothing. The cost grows with the number of spans, queues and kinds, not of tasks.
+// History returns how many runs ended in each span of time, and how. Workers write these numbers up to 70 seconds late,
+// with gaps where the database was unavailable. A span is missing if no run ended and no worker measured the waiting
+// tasks in it. A worker with [falldue.Config.NoHistory] writes nothing. The cost grows with the number of spans, queues
+// and kinds, and not with the number of tasks.
 //
 // Kinds of a queue beyond the first 200 of a minute count as the kind "".
 func (o *Ops) History(ctx context.Context, f HistoryFilter) ([]Span, error) {

@@ -68,9 +68,8 @@ func kindsOf(heads []store.Head) (kinds []string) {
 	return slices.Compact(kinds)
 }
 
-// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. An unknown kind's
-// name may be mistyped. KnowsKind reports true if the workers cannot be
-// read, for which a user might lack the permission.
+// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. If not, the name
+// may be mistyped. KnowsKind also returns true if it cannot read the table of workers, such as without the permission.
 func (o *Ops) KnowsKind(ctx context.Context, kind string) (bool, error) {
 	queues, err := o.Queues(ctx)
 	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind) }) {

@@ -33,9 +33,10 @@ type Spec struct {
 // @monthly and @yearly, or @every and a duration of 1s to 876000h, such as "@every 15m". zone
 // is the name of a time zone of the IANA database, such as "Europe/Berlin", or "" for UTC.
 //
-// Fields mean what they mean to Vixie cron and cronie. If both the day of the month and the
-// day of the week are restricted, a day that matches either ticks. A field that begins with a
-// star, such as "*/2", does not count as restricted: a day must match both then.
+// Fields have the same meaning as in Vixie cron and cronie. If both the day of the month and the
+// day of the week are restricted, the schedule ticks on days that match either field. A field
+// that begins with a star, such as "*/2", does not count as restricted. With such a field, the
+// schedule ticks only on days that match both.
 //
 // The error wraps [falldue.ErrInvalid] for any other text or zone, and for an expression
 // without a tick, such as the 30th of February.

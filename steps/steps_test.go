@@ -237,7 +237,7 @@ func TestStoppingWorkersBeginNoStep(t *testing.T) {
 	if _, err := steps.Do(t.Context(), task, "two", returns(2)); !errors.Is(err, falldue.ErrStopping) {
 		t.Errorf("the next step: %v", err)
 	}
-	if _, err := steps.Do(t.Context(), task, "three", returns(3)); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), `step "three" begins although step "two" was not able to begin`) {
+	if _, err := steps.Do(t.Context(), task, "three", returns(3)); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), `step "three" begins after step "two" failed to begin`) {
 		t.Errorf("the step after that: %v", err)
 	}
 	record.LoseLease()

@@ -25,9 +25,10 @@ func AssertWait(t testing.TB, p backoff.Policy, attempt int, min, max time.Durat
 	}
 }
 
-// AssertTotal fails the test unless the last attempt of a task whose attempts all fail
-// begins from min to max after the first one fails, whatever jitter is drawn. Handlers
-// take no time in it. A policy without a limit fails the test.
+// AssertTotal checks how long a policy keeps trying a task that always fails. It fails the
+// test unless the time from the first failure to the start of the last attempt is between min
+// and max, for every possible jitter. The time in handlers does not count. A policy without
+// a limit fails the test.
 func AssertTotal(t testing.TB, p backoff.Policy, min, max time.Duration) {
 	t.Helper()
 	if !valid(t, p) {

@@ -102,7 +102,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"--from: backoff: ": {"--from", "nonsense"},
-		`no live worker announces a policy of kind mail; say by --from which one the code has`: nil,
+		`no live worker announces a policy of kind mail; set the policy of the code with --from`: nil,
 		"--ramp 0: must be 1 or more":      {"--from", "1h", "--ramp", "0"},
 		"a horizon of 1s: must be 1m0s to": {"--from", "1h", "--for", "1s"},
 	} {

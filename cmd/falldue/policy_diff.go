@@ -184,7 +184,7 @@ func policyNow(ctx context.Context, o *ops.Ops, kind string) (backoff.Policy, er
 	}
 	policy, known := policies.Of(falldue.TaskInfo{Kind: kind})
 	if !known {
-		return backoff.Policy{}, mistake(fmt.Errorf("no live worker announces a policy of kind %s; say by --from which one the code has", kind))
+		return backoff.Policy{}, mistake(fmt.Errorf("no live worker announces a policy of kind %s; set the policy of the code with --from", kind))
 	}
 	return policy, nil
 }

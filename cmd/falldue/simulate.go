@@ -68,7 +68,7 @@ func (s *simulator) flags(cmd *cobra.Command) {
 
 func (s *simulator) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !s.backlog {
-		return mistake(errors.New("no FORMULA; name policies, or take the tasks that wait now by --backlog"))
+		return mistake(errors.New("no FORMULA; name policies, or simulate the waiting tasks with --backlog"))
 	}
 	if s.kind != "" && !s.backlog {
 		return mistake(errors.New("--kind without --backlog; it says which tasks that wait are taken"))
@@ -110,7 +110,7 @@ func (s *simulator) takeLive(cmd *cobra.Command, o *ops.Ops) error {
 	s.limits = announcedLimits(workers, s.kind)
 	if !cmd.Flags().Changed("workers") {
 		if s.scenario.Workers = handlers; handlers == 0 {
-			return mistake(errors.New("no live worker handles these tasks; say by --workers how many handlers may run"))
+			return mistake(errors.New("no live worker handles these tasks; set the number of handlers with --workers"))
 		}
 	}
 	if !cmd.Flags().Changed("per-second") {

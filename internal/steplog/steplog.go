@@ -143,7 +143,7 @@ func (s *Steps) Begin(ctx context.Context, name string) (*Step, error) {
 		return nil, fmt.Errorf("%w %q begins while step %q runs: must begin when that has returned", ErrStep, name, s.active.row.Name)
 	}
 	if s.unable != "" && s.unable != name {
-		return nil, fmt.Errorf("%w %q begins although step %q was not able to begin: return the error of that step", ErrStep, name, s.unable)
+		return nil, fmt.Errorf("%w %q begins after step %q failed to begin: the handler must return that step's error", ErrStep, name, s.unable)
 	}
 	if err := s.load(ctx); err != nil {
 		return nil, err
