@@ -23,8 +23,8 @@ const (
 	// for a read of changes: workers apply changes within two seconds.
 	MaxProbePause = 1750 * time.Millisecond
 	probeValid    = 1850 * time.Millisecond
-	// ChangesMargin is how late a change may be committed after a change with a later time, for
-	// the next read to find it.
+	// ChangesMargin is how far reads overlap, since changes are not committed in the order of
+	// their times.
 	ChangesMargin = 30 * time.Second
 	// allChangesEvery is the time between two reads of all changes. Such a read finds changes that
 	// were committed later, and notices changes that a failover has lost.
@@ -38,13 +38,13 @@ const (
 // forEver is a wait that only a signal ends.
 const forEver = 100 * 365 * 24 * time.Hour
 
-// effects are what changes do to a worker.
+// effects applies changes to a worker.
 type effects interface {
-	// Cancelled ends the runs of tasks, by their ids, with fences up to a number.
+	// Cancelled ends runs of cancelled tasks. fences has the highest fence to end, by task id.
 	Cancelled(fences map[int64]int64)
 	// PausedMore releases tasks that wait for a handler and are paused now.
 	PausedMore()
-	// Resumed makes the worker look for tasks that are no longer paused.
+	// Resumed makes the worker search for tasks that are no longer paused.
 	Resumed()
 	// PoliciesChanged makes the worker use the policies that are in effect now.
 	PoliciesChanged()
@@ -52,12 +52,12 @@ type effects interface {
 
 // changesTable is the table of changes.
 type changesTable interface {
-	// Changes returns the changes of a time back from now.
+	// Changes returns the changes that were made within a time before now.
 	Changes(ctx context.Context, back time.Duration) ([]store.StoredChange, error)
 }
 
-// ChangeReader is the role that reads pauses, overrides and cancels, and applies them. A change that
-// is read twice is applied twice, to no further effect.
+// ChangeReader is the role that reads pauses, overrides and cancels, and applies them. Applying a change
+// twice has no further effect.
 type ChangeReader struct {
 	table     changesTable
 	overrides *Overrides
@@ -66,12 +66,12 @@ type ChangeReader struct {
 	health    *HealthReport // is told whether changes can be read, and which pauses cannot be applied
 	hurry     chan struct{} // signalled when there is something to read
 
-	seen     atomic.Int64 // the changes, as the last probe saw them
+	seen     atomic.Int64 // identifies the changes that the last probe saw
 	probedAt atomic.Int64 // when that probe began, in nanoseconds since 1970
 
 	pauses atomic.Pointer[[]pause] // nil if there are none
 
-	reading chan struct{}          // a lock, which a read holds; it guards the fields below
+	reading chan struct{}          // the lock of the fields below, which a read holds
 	known   map[string]knownChange // the newest of each topic
 	refused map[string]error       // pauses that cannot be applied, by their subjects
 	last    time.Time              // when changes were last read
@@ -120,7 +120,7 @@ func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 	for end := start.Add(d); ctx.Err() == nil; {
 		next, left := r.nextEnd(), time.Until(end)
 		if failed {
-			next = forEver // a pause ends for claims without a read
+			next = forEver // claims notice the end of a pause without a read
 		}
 		if retry.Await(ctx, r.hurry, min(next, left)) || next < left {
 			return
@@ -132,7 +132,7 @@ func (r *ChangeReader) wait(ctx context.Context, d time.Duration, failed bool) {
 	}
 }
 
-// Probed notes the changes as a probe has seen them, which began at a time.
+// Probed notes the changes that a probe saw, which began at a time.
 func (r *ChangeReader) Probed(at time.Time, seen int64) {
 	r.probedAt.Store(at.UnixNano())
 	if r.seen.Swap(seen) != seen {
@@ -154,7 +154,7 @@ func (r *ChangeReader) nextEnd() time.Duration {
 }
 
 // Read reads the changes since the last read, and applies them. While another goroutine
-// reads, perhaps from a connection that has gone silent, it waits as long as ctx allows.
+// reads, perhaps from a connection that has gone silent, Read waits as long as ctx allows.
 func (r *ChangeReader) Read(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()

@@ -58,7 +58,7 @@ func (r *CompiledPolicy) DelayIn(at store.Lane) time.Duration {
 }
 
 // StartWithin returns how long after their anchors the tasks of a lane may begin their first attempt.
-// It is 0 if they do not expire: there is no limit, or they have run.
+// It is 0 if the tasks do not expire: there is no limit, or they have run.
 func (r *CompiledPolicy) StartWithin(at store.Lane) time.Duration {
 	if !at.New() {
 		return 0
@@ -76,8 +76,7 @@ const MaxChecked = 50
 
 // check compares the delays of policies with the database's, and returns each policy, or why it cannot be
 // applied. If a statement for several policies fails, a statement for each finds the policy that is to
-// blame, unless the database did not answer in time. Then late is the error, and the other policies are not
-// checked.
+// blame. If the database did not answer in time, late is the error, and the other policies are not checked.
 func check(ctx context.Context, table delayChecker, list []*CompiledPolicy) (checked []CachedPolicy, late error) {
 	checked = make([]CachedPolicy, len(list))
 	var valid []int

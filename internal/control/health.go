@@ -24,10 +24,10 @@ const (
 )
 
 // HealthReport lists the overrides that a worker applies, the pauses, overrides and policies that it
-// cannot apply, and the handlers that ignore their timeout. The worker announces the report, so that operators see it outside the
-// worker's log, too.
+// cannot apply, and the handlers that ignore their timeout. The worker announces the report, so that operators
+// need not read the worker's log.
 type HealthReport struct {
-	Changed chan struct{} // signalled when it has changed
+	Changed chan struct{} // signalled when the report has changed
 
 	mu       sync.Mutex
 	refused  []store.Refusal
@@ -38,7 +38,7 @@ type HealthReport struct {
 	unread   string
 }
 
-// NewHealthReport returns a report without health.
+// NewHealthReport returns an empty report.
 func NewHealthReport() *HealthReport { return &HealthReport{Changed: make(chan struct{}, 1)} }
 
 // apply sets which overrides of policies the worker applies, and which it cannot apply.
@@ -108,7 +108,7 @@ func (t *HealthReport) replace(announced *map[string]string, errs map[string]err
 // shortened returns the text of an error as it is announced.
 func shortened(text string) string { return storable.Text(text[:min(len(text), maxTrouble)]) }
 
-// AddTo adds the health to what the worker says of itself.
+// AddTo adds the report to the worker's announcement.
 func (t *HealthReport) AddTo(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

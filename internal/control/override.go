@@ -10,14 +10,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Override is what replaces the policies of a subject's tasks, as a change stores it.
+// Override replaces the policies of a subject's tasks. The value of a change is its Text.
 type Override struct {
 	Steps []Step
 	// IncludeOwn makes tasks with a per-task policy follow the override, too.
 	IncludeOwn bool
 }
 
-// Step is an override that is in effect from a time after its change on.
+// Step is a formula that takes effect a time after the change was made.
 type Step struct {
 	After   time.Duration
 	Formula backoff.Override

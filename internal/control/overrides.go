@@ -36,7 +36,7 @@ type Overrides struct {
 	unread    map[string]error  // why the newest override of a subject cannot be read
 }
 
-// override is a step of an override.
+// override is the step of an override that is in effect.
 type override struct {
 	Subject
 	id         int64
@@ -76,8 +76,8 @@ func (o *Overrides) of(queue string, at store.Lane) *override {
 	return nil
 }
 
-// PolicyOf returns the policy of a lane whose policy without overrides is original. While an
-// overridden policy is not computed yet, PolicyOf returns nil, and later, unless nil, is called when
+// PolicyOf returns the policy in effect for a lane, in which original would be in effect without overrides.
+// While an overridden policy is not computed yet, PolicyOf returns nil, and later, unless nil, is called when
 // the policy is known.
 func (o *Overrides) PolicyOf(queue string, at store.Lane, original *CompiledPolicy, later func()) *CompiledPolicy {
 	if !o.Any() {
@@ -118,7 +118,7 @@ func (o *Overrides) Current(queue string, at store.Lane, r *CompiledPolicy) *Com
 	return original
 }
 
-// make returns the policy that the override makes of another.
+// make applies the override to a policy.
 func (o *override) make(original *CompiledPolicy) *CompiledPolicy {
 	made := Compile(o.policy.Of(original.Policy))
 	made.original, made.SetFor = original, o.String()
@@ -169,8 +169,8 @@ func (o *Overrides) schedule(changes []knownChange) {
 	o.report()
 }
 
-// report reports the overrides that the worker applies, and those that it cannot apply. Of many that it
-// applies it reports the newest. The caller holds mu.
+// report reports the overrides that the worker applies, the newest if there are many, and the overrides
+// that it cannot apply. The caller holds mu.
 func (o *Overrides) report() {
 	var list []store.Refusal
 	var applied []*override
@@ -286,8 +286,8 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// begin returns the override that takes effect for a subject, and the override that has been in
-// effect for it, or nil. The caller holds mu.
+// begin returns the override that takes effect for a subject, and the one that was in effect for the
+// subject before, or nil. The caller holds mu.
 func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, before *override) {
 	if list := o.active.Load(); list != nil {
 		if i := slices.IndexFunc(*list, func(one *override) bool { return one.Subject == a.Subject }); i >= 0 {
@@ -345,7 +345,7 @@ type scheduledOverride struct {
 
 // readAgain returns the override with the times of another read of its change, and reports whether
 // they have moved: the worker's clock stands still while its machine sleeps, and the database's clock
-// may be set. A read makes the times late by its duration, so that the earliest times are right.
+// may be set. Each read makes the times late by its duration, so the earliest times are kept.
 func (a scheduledOverride) readAgain(c knownChange) (same scheduledOverride, moved bool) {
 	by := c.made().Sub(a.begin)
 	if by >= 0 && by <= retry.StatementTimeout {

@@ -6,8 +6,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Policies knows which policy is in effect for the lanes of a queue, and which lanes claims leave out. Such a
-// lane costs a claim nothing, however many tasks it has.
+// Policies knows which policy is in effect for the lanes of a queue, and which lanes claims leave out. A lane
+// that is left out costs a claim nothing, however many tasks it has.
 type Policies struct {
 	queue     string
 	kinds     map[string]*CompiledPolicy // of kinds with a handler in this process
@@ -22,8 +22,8 @@ func NewPolicies(queue string, kinds map[string]*CompiledPolicy, changes *Change
 }
 
 // Of returns the policy of a lane, or nil if claims leave the lane out: the lane is paused, its kind has no
-// handler here, its per-task policy cannot be read, or a policy is not known yet. If later is not nil, such a
-// policy is then found out, and later is called when claims may take tasks from the lane.
+// handler here, its per-task policy cannot be read, or a policy is not known yet. If later is not nil, an unknown
+// policy is then read or computed, and later is called when claims may take tasks from the lane.
 func (p *Policies) Of(at store.Lane, later func()) *CompiledPolicy {
 	policy := p.kinds[at.Kind]
 	if policy == nil || p.changes.Paused(p.queue, at) {

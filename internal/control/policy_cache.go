@@ -7,9 +7,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// policyCache has compiled policies by the key of what they are compiled from, and the lanes that wait for
-// further policies. When recent is full, it replaces older, and the policies that only older had are
-// forgotten. The mutex of the cache's owner guards it.
+// policyCache has compiled policies by the key of their source, and the lanes that wait for further policies.
+// When recent is full, it replaces older, and the policies that only older had are forgotten. The mutex of the
+// cache's owner guards the cache.
 type policyCache[K comparable] struct {
 	recent, older map[K]CachedPolicy
 	requested     map[K]map[askingLane]func() // what to call when the policy of a key is known

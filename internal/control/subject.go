@@ -59,7 +59,7 @@ func ParseSubject(text string) (s Subject, ok bool) {
 	return s, s != Subject{}
 }
 
-// errUnknownSubject explains why a worker cannot apply what a newer release has set or paused.
+// errUnknownSubject explains why a worker cannot apply an override or a pause of a newer release.
 var errUnknownSubject = errors.New("this release does not know the subject; upgrade the worker")
 
 // maxSubject is the greatest length of a subject as it is stored.

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TaskPolicies has the per-task policies that a worker knows. It is a role: it reads many policies
-// with one statement, while sweeps and claims leave out the lanes with unknown policies and go on.
-// The text of a key never changes, so that a policy stays valid once it is read.
+// TaskPolicies has the per-task policies that a worker knows. It is a role, which reads many policies
+// with one statement. In the meantime, sweeps and claims leave out the lanes with unknown policies.
+// The text of a key never changes, so a policy stays valid once it is read.
 type TaskPolicies struct {
 	table  policyTable
 	stored storedPolicies
@@ -26,8 +26,8 @@ type TaskPolicies struct {
 	skipped map[string]CachedPolicy // policies that cannot be read, by key
 }
 
-// keepUnreadable is how long after the time of its next try an unreadable policy is announced.
-// If no lane requests the policy until then, its tasks have ended.
+// keepUnreadable is how long an unreadable policy is announced after the time of its next try.
+// If no lane has requested the policy by then, its tasks have ended.
 const keepUnreadable = time.Minute
 
 // policyTable is the table of policies.
@@ -51,7 +51,7 @@ func NewTaskPolicies(table policyTable, stored storedPolicies, health *HealthRep
 }
 
 // PolicyOf returns the per-task policy of a lane, or nil if the policy is not known or cannot be read.
-// If later is not nil, an unknown policy is then read, and later is called when it is known.
+// If later is not nil, an unknown policy is then read, and later is called when the policy is known.
 func (o *TaskPolicies) PolicyOf(queue string, at store.Lane, later func()) *CompiledPolicy {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A queue may have a lane for each of a million keys. The tracker knows no more than maxWaiting
-// lanes with waiting tasks, the lanes that limits hold back, and the lanes of the tasks before those. Later sweeps
-// find dropped lanes again.
+// A queue may have a lane for each of a million keys. The tracker keeps at most maxWaiting lanes with a known task,
+// in addition to parked lanes and the lanes that these wait for. Later sweeps find dropped lanes again.
 const (
 	maxWaiting = 40_000
-	// fullWaiting is how many lanes that are due are enough for now.
+	// fullWaiting is the number of due lanes that are enough for now.
 	fullWaiting = 20_000
 )
 
-// Full reports whether so many lanes are due that a sweep has no need to find more for now.
+// Full reports whether enough lanes are due, so that a sweep need not find more for now.
 func (l *Tracker) Full(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,15 +25,15 @@ func (l *Tracker) Full(now time.Time) bool {
 	return due >= fullWaiting
 }
 
-// dueIn returns how many lanes of a heap are due, of those below a place in it.
+// dueIn returns the number of due lanes in the subtree of a heap at an index.
 func dueIn(h laneHeap, at int, now time.Time) int {
-	if at >= len(h) || h[at].Due.After(now) { // those below are due later
+	if at >= len(h) || h[at].Due.After(now) { // the lanes below it fall due later
 		return 0
 	}
 	return 1 + dueIn(h, 2*at+1, now) + dueIn(h, 2*at+2, now)
 }
 
-// expendable yields the lanes that are counted as known.
+// expendable yields the lanes that trim may drop.
 func (l *Tracker) expendable(yield func(*laneState) bool) {
 	for _, w := range l.waiting {
 		for f := range w.lanes {
@@ -45,8 +44,8 @@ func (l *Tracker) expendable(yield func(*laneState) bool) {
 	}
 }
 
-// trim drops half of the lanes if there are too many: those that are due latest, and of those that are due
-// now the ones to claim from last.
+// trim drops half of the lanes if there are too many: first the lanes that fall due latest, then the due lanes from
+// which claims take last.
 func (l *Tracker) trim() {
 	if l.known <= maxWaiting {
 		return

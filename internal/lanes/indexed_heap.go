@@ -1,16 +1,15 @@
 package lanes
 
-// indexedHeap is a heap of package container/heap. Each element keeps its place in the heap, so that
-// it can be moved or removed.
+// indexedHeap is a heap for package container/heap. Each element stores its index, so that it can be moved or removed.
 type indexedHeap[T placed[T]] []T
 
 // placed is an element of an indexedHeap.
 type placed[T any] interface {
 	comesBefore(other T) bool
-	at() *int // where it keeps its place
+	at() *int // where the element stores its index
 }
 
-// notInHeap is the place of an element outside the heap.
+// notInHeap is the index of an element outside the heap.
 const notInHeap = -1
 
 func (h indexedHeap[T]) Len() int           { return len(h) }

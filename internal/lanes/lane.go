@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// laneState is a worker's knowledge of a lane. Anchors are in the database's microseconds since 1970.
+// laneState is a worker's knowledge of a lane. Anchors are microseconds since 1970, by the database's clock.
 type laneState struct {
 	store.Lane
 	// Due is when the first task falls due, by the worker's monotonic clock. It is
@@ -17,13 +17,12 @@ type laneState struct {
 	Due time.Time
 	// delay is the policy's part of the wait until Due.
 	delay time.Duration
-	// scanFrom is the anchor from which claims look.
+	// scanFrom is the anchor from which claims search.
 	scanFrom int64
 	// firstAnchor is the anchor of the first task, if a sweep or a recheck found the task, or 0.
 	firstAnchor int64
-	// claimedUpTo is the anchor up to which all tasks have been claimed. A task can still
-	// appear before it when a transaction commits late, so every sweep reads the lane
-	// from its beginning.
+	// claimedUpTo is the anchor up to which all tasks have been claimed. A transaction that commits late
+	// can still add a task before it, so every sweep reads the lane from its beginning.
 	claimedUpTo int64
 	// hinted is the earliest due time of the tasks that this process has stored in the lane
 	// since a claim or a sweep last began, or zero. The answer of that claim or sweep may lack
@@ -36,15 +35,15 @@ type laneState struct {
 	// first task that it found there.
 	swept       int
 	sweptAnchor int64
-	// Unclaimable means that the first task seems due, but perhaps no claim finds the task:
+	// unclaimable means that the first task seems due, but that claims might not find the task:
 	// a transaction locks its row, or its anchor is before 1970.
 	unclaimable bool
 
 	limited   bool          // its tasks have limits
 	retried   bool          // the last claim was in vain, and nothing is known to have changed since
-	class     class         // of the lane, while it waits among the lanes of its priority
-	in        *classes      // in which the lane waits or waited last, and to which pass belongs
-	pass      int64         // of its group when that was last served
+	class     class         // the line in which the lane is, unless parked
+	in        *classes      // in which the lane is or was last; pass belongs to them
+	pass      int64         // the pass of the group that the lane left last
 	group     *group        // the group in which the lane is, or nil
 	weight    int           // of its turn in the last claim, or 0
 	more      bool          // a claim has taken some of the tasks and left others
@@ -53,14 +52,14 @@ type laneState struct {
 	parked    *parkedLanes  // all lanes that the same limit holds back, or nil
 	wait      time.Duration // the last guess of how long a limit holds the lane back
 	guessed   bool          // the lane is parked until a guessed time
-	heldUntil time.Time     // when limits are last known to have held tasks of the lane back; zero if they never were
-	behind    *awaitedTask  // while the lane is parked behind a task that is due later: that task
+	heldUntil time.Time     // the last time at which limits are known to have held back tasks of the lane, or zero
+	behind    *awaitedTask  // the task behind which the lane is parked, or nil
 	awaited   int           // how many parked lanes wait for the first task of this lane
 	emptyElem *list.Element // in the list of empty lanes, or nil
 }
 
-// waitingSince returns since when the lane has waited among other lanes: since its first task fell due. Lanes with keys
-// take turns, so they have waited since a claim last took tasks of them if that was later.
+// waitingSince returns when the lane's wait among other lanes began: when its first task fell due. Lanes with keys
+// take turns, so each claim that takes their tasks begins their wait anew.
 func (f *laneState) waitingSince() time.Time {
 	if f.served.After(f.Due) {
 		return f.served
@@ -71,15 +70,14 @@ func (f *laneState) waitingSince() time.Time {
 // hasDelay reports whether the policy of the lane's tasks delays them.
 func (f *laneState) hasDelay() bool { return f.Attempts > 0 && f.State == statements.StateOpen }
 
-// commitMargin is how much later than a task with a later anchor a task may be
-// committed and still be found by the next claim from its lane. A task that is
-// committed later than that is found by the next sweep.
+// commitMargin is how far before claimedUpTo claims search, since tasks are not committed in the order of their
+// anchors. The next sweep finds tasks that are committed even later.
 const commitMargin = 50 * time.Millisecond
 
 // bound returns the anchor from which claims search for new tasks of the lane.
 func (f *laneState) bound() int64 { return max(f.claimedUpTo-commitMargin.Microseconds(), 0) }
 
-// FirstTask is the first task of a lane, as a sweep or a recheck found it. Due is zero while the
+// FirstTask is the first task that a sweep or a recheck found in a lane. Due is zero while the
 // policy of the lane is not known.
 type FirstTask struct {
 	store.Lane
@@ -93,8 +91,8 @@ type FirstTask struct {
 func (t FirstTask) precedes(f *laneState) bool { return f.Due.IsZero() || t.Due.Before(f.Due) }
 
 // comesBefore reports whether claims take from the lane before they take from another lane of its group: lower
-// priority numbers come first, then lanes that have waited for longer. Of lanes that are not due, those come first
-// that fall due first.
+// priority numbers come first, then lanes that have waited for longer. Lanes that are not due are in the order in
+// which they fall due.
 func (f *laneState) comesBefore(g *laneState) bool {
 	return cmp.Or(cmp.Compare(f.Priority, g.Priority), f.waitingSince().Compare(g.waitingSince()), cmp.Compare(f.Kind, g.Kind), cmp.Compare(f.Attempts, g.Attempts)) < 0
 }

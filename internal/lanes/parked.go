@@ -13,7 +13,7 @@ import (
 type parkedLanes struct {
 	limit     string
 	lanes     laneHeap
-	behind    int // how many of them wait for a task that is due later
+	behind    int // how many of the lanes wait for a task that is due later
 	retry     time.Time
 	heapIndex int // in the heap of retries
 }
@@ -22,7 +22,7 @@ type parkedLanes struct {
 type awaitedTask struct {
 	FirstTask
 	head  *laneState    // its lane
-	pause time.Duration // after the task has fallen due, in which it may end
+	pause time.Duration // after the task has fallen due, so that it may end
 }
 
 // comesBefore reports whether the limit is tried again before another one.
@@ -34,7 +34,7 @@ func (h *parkedLanes) at() *int { return &h.heapIndex }
 // in vain.
 const minPark = 4 * time.Millisecond
 
-// releasePause is how long the others of a limit's lanes wait after some were released.
+// releasePause is how long the other lanes of a limit wait after some were released.
 const releasePause = 160 * time.Millisecond
 
 // maxReleased is the greatest number of lanes of a limit that are released at a time.
@@ -43,19 +43,18 @@ const maxReleased = 128
 // Parked lanes are tried again even without an event, since an event may have been missed. However
 // many lanes are parked, a bounded number is tried in a second, so that other lanes have their share.
 const (
-	// recheck is the longest pause of a lane behind a task that is due later, counted from the last sweep
-	// that has found the task in its place. The pause is longer if more than recheckRate such lanes would be
-	// tried in a second.
+	// recheck is the longest time for which a lane stays parked behind a task. Each sweep that finds the task
+	// in its place begins the time anew. The time is longer if more than recheckRate such lanes would be tried
+	// in a second.
 	recheck, recheckRate = 5 * time.Minute, 250
-	// firstRate is how many lanes are tried in a second soon after they were parked, and guessRate
-	// is how many later.
+	// At most firstRate lanes that were parked recently are tried in a second, and guessRate of the others.
 	firstRate, guessRate = 16_000, 500
 	// maxGrain is the greatest unit to which the times of tries are rounded. Lanes with equal times
 	// share a claim.
 	maxGrain = 2048 * time.Millisecond
 )
 
-// Park keeps claims from a due lane for wait. If wait is 0, the time is a guess, doubled from try to
+// Park makes claims leave out a due lane for wait. If wait is 0, the time is a guess, doubled from try to
 // try up to most. If a permit of the limit was freed since the claim began, the lane stays due.
 func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	l.mu.Lock()
@@ -86,8 +85,8 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	}
 }
 
-// ParkBehind keeps claims from a due lane until another task of the limit has fallen due, and for a
-// pause after that, in which that task may end.
+// ParkBehind makes claims leave out a due lane until another task of the limit has fallen due, and for a
+// pause after that, so that the other task may end.
 func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +142,7 @@ func (l *Tracker) together(retry time.Time) time.Time {
 	return retry.Add(-(retry.Sub(l.start) % grain))
 }
 
-// park adds a lane to the lanes that a limit holds back, and makes them due for a try at a time.
+// park adds a lane to the lanes that a limit holds back. They are tried again at retry at the latest.
 func (l *Tracker) park(f *laneState, limit string, retry time.Time) {
 	l.remove(f)
 	h := l.parked[limit]
@@ -175,15 +174,16 @@ func (l *Tracker) unpark(f *laneState) {
 	f.parked, f.behind, f.guessed = nil, nil, false
 }
 
-// seemsHeld reports whether a task seems to be held back by the first task of the next lane, which has failed
-// and waits. Only a claim finds out, but new keys need not wait until all such lanes have been tried.
+// seemsHeld reports whether the first task of the next lane seems to hold back a task: both are in one sequence, and
+// that first task has failed and waits. Only a claim can be sure. With the guess, new keys need not wait until all
+// such lanes have been tried.
 func (l *Tracker) seemsHeld(t, next FirstTask, now time.Time) bool {
 	return next.Key == t.Key && next.Kind == t.Kind && next.State == t.State && next.Attempts > t.Attempts &&
 		next.Due.After(now) && !t.Due.After(now) && l.rules.Ordered(t.Lane)
 }
 
-// releaseMoved releases the lanes that wait behind tasks that the last sweep has not found where they
-// were: they may have ended. The others wait on.
+// releaseMoved releases lanes if the last sweep did not find the task that they wait for in its place: the task
+// may have ended.
 func (l *Tracker) releaseMoved() {
 	if l.behind == 0 {
 		return
@@ -193,7 +193,7 @@ func (l *Tracker) releaseMoved() {
 			continue
 		}
 		first := l.Lanes[f.behind.Lane]
-		if first == nil && !l.forgotten.IsZero() { // it may be one of those
+		if first == nil && !l.forgotten.IsZero() { // trim may have dropped the lane
 			continue
 		}
 		if first == nil || first.swept != l.sweeps || first.sweptAnchor > f.behind.Anchor {
@@ -209,7 +209,7 @@ func (l *Tracker) releaseMoved() {
 	heap.Init(&l.retries)
 }
 
-// retimeParked makes lanes come back earlier if the tasks before them fall due earlier under the
+// retimeParked lets lanes return earlier if the tasks that they wait for fall due earlier under the
 // policies that are in effect now.
 func (l *Tracker) retimeParked() {
 	for _, h := range l.parked {
@@ -235,7 +235,7 @@ func (l *Tracker) Freed(limits []string) { l.open(limits, true) }
 // Open releases lanes of limits that a claim has found open.
 func (l *Tracker) Open(limits []string) { l.open(limits, false) }
 
-// open releases lanes of limits that may admit more tasks. held reports whether they were held back
+// open releases lanes of limits that may admit more tasks. held reports whether the limits held back the lanes
 // until now.
 func (l *Tracker) open(limits []string, held bool) {
 	l.mu.Lock()
@@ -254,8 +254,7 @@ func (l *Tracker) open(limits []string, held bool) {
 	}
 }
 
-// HeldUntil returns when limits are last known to have held tasks of a lane back. The time is zero if
-// they are not known to have done so.
+// HeldUntil returns the last time at which limits are known to have held back tasks of a lane, or zero.
 func (l *Tracker) HeldUntil(at store.Lane) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,16 +291,15 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 	}
 }
 
-// releaseDue releases about most lanes whose limits are due for a try. Claims from all other lanes
-// go on.
+// releaseDue releases about most lanes of limits that are due for a try.
 func (l *Tracker) releaseDue(now time.Time, most int) {
 	for n := 0; n < most && len(l.retries) > 0 && !l.retries[0].retry.After(now); {
 		n += l.release(l.retries[0])
 	}
 }
 
-// heldAt returns until when a lane that is released now was held back. A guess proves nothing: another
-// process may have freed a permit soon after it.
+// heldAt returns until when limits are known to have held back a lane that is released now. The end of a guessed wait
+// proves nothing: another process may have freed a permit long before.
 func (f *laneState) heldAt(now time.Time) time.Time {
 	switch {
 	case f.guessed:

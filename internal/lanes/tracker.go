@@ -13,30 +13,28 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Tracker has what a worker knows of a queue: which lanes hold tasks, when the
-// first task of each falls due, and up to where each has been claimed. It only decides
-// where to look and how long to sleep. The database decides what is due.
+// Tracker has a worker's knowledge of a queue: which lanes have tasks, when the
+// first task of each falls due, and up to where each has been claimed. The tracker only
+// decides where to search and how long to sleep. The database decides which tasks are due.
 type Tracker struct {
 	mu    sync.Mutex
 	Lanes map[store.Lane]*laneState
 	// waiting has the lanes with a known task, by priority, except parked lanes.
 	waiting    map[int]*classes
 	priorities []int // the keys of waiting, sorted
-	known      int   // lanes in waiting, but for those for which parked lanes wait
-	// empty has the lanes in which no task is known, the last emptied first. Their
-	// tasks come back: without the anchor up to which a lane has been claimed, every
-	// claim of a task that comes into it would read the index entries of all tasks
-	// that were in it while some transaction is open.
+	known      int   // lanes in waiting that no parked lane waits for
+	// empty has the lanes in which no task is known, the last emptied first. The tracker
+	// keeps them because of claimedUpTo: without it, a claim of the next task of a lane would
+	// read the index entries of all earlier tasks, which remain while some transaction is open.
 	empty *list.List
 	// missed has the anchors of first tasks that seemed due and that a claim did not
 	// find, such as tasks with locked rows.
 	missed map[store.Lane]missedTask
 	sweeps int // how many have begun
-	// forgotten is when the first task of the lanes falls due that were dropped since a sweep last began, because
-	// there are too many. It is zero if there are none.
+	// forgotten is the earliest due time in the lanes that trim has dropped since a sweep last began, or zero.
 	forgotten time.Time
-	// parked has the lanes that limits hold back, by the limits' names, and retries when to
-	// try them again.
+	// parked has the lanes that limits hold back, by the limits' names. retries has them in the
+	// order of their next tries.
 	parked     map[string]*parkedLanes
 	retries    indexedHeap[*parkedLanes]
 	behind     int             // how many parked lanes wait for a task that is due later
@@ -63,7 +61,7 @@ type Rules interface {
 // maxEmpty is the greatest number of empty lanes that a worker remembers.
 const maxEmpty = 1000
 
-// missedTask is the anchor of a task that a claim did not find, and the number of the sweep that has found it last.
+// missedTask is the anchor of a task that a claim did not find, and the number of the last sweep that found the task.
 type missedTask struct {
 	anchor int64
 	sweep  int
@@ -77,7 +75,7 @@ func NewTracker(rules Rules, lowShare int) *Tracker {
 	}
 }
 
-// stateOf returns the state of a lane, for the caller to set.
+// stateOf returns the state of a lane, which it adds if the lane is not known.
 func (l *Tracker) stateOf(at store.Lane) *laneState {
 	f := l.Lanes[at]
 	if f == nil {
@@ -87,7 +85,7 @@ func (l *Tracker) stateOf(at store.Lane) *laneState {
 	return f
 }
 
-// set records when the first task of a lane falls due and from where claims look.
+// set records when the first task of a lane falls due, and the anchor from which claims search.
 func (l *Tracker) set(f *laneState, due time.Time, since int64) {
 	f.Due, f.scanFrom, f.firstAnchor = due, since, 0
 	if f.emptyElem != nil {
@@ -180,8 +178,8 @@ func (l *Tracker) hintLocked(f *laneState, t time.Time) {
 	}
 }
 
-// BeginClaim is called before a claim from lanes begins, and returns them as sources of the claim, from the known anchors on.
-// The claim's answer may lack tasks that come into the lanes from then on.
+// BeginClaim is called before a claim from lanes begins. It returns the lanes as sources of the claim. The claim's
+// answer may lack tasks that come into the lanes from then on.
 func (l *Tracker) BeginClaim(list []store.Lane) []store.Source {
 	sources := make([]store.Source, len(list))
 	for i, at := range list {
@@ -211,8 +209,8 @@ func (l *Tracker) BeginSweep() {
 	}
 }
 
-// Advance records that a claim took the first tasks of a lane, up to a task whose
-// anchor was since and that fell due at due. The lane is still due.
+// Advance records that a claim took the first tasks of a lane, which is still due. The last
+// task that the claim took had the anchor since, and fell due at due.
 func (l *Tracker) Advance(at store.Lane, due time.Time, since int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,9 +313,9 @@ func (l *Tracker) SweptPage(found []FirstTask) {
 	l.trim()
 }
 
-// EndSweep records that the sweep that began last, at start, has found all lanes. It has shown that the
-// others were empty at now, by the database's clock. A now of 0 is unknown. It returns when the first task of the lanes falls due
-// that were dropped since the sweep began, or the zero time.
+// EndSweep records that the sweep that began at start has found all lanes. Other lanes were empty at now, by the
+// database's clock; 0 is an unknown time. EndSweep returns the earliest due time in the lanes that were dropped since
+// the sweep began, or the zero time.
 func (l *Tracker) EndSweep(now int64, start time.Time) (forgotten time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -387,10 +385,12 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 	return sources
 }
 
-// Due lists up to most lanes that are due, in the order in which to claim from
-// them: by priority, and then in turns. The lanes of a turn are in the order in which they have waited. Either all lanes of the list have limits or none has, since claims under limits
-// are separate statements. Lanes of a later priority then wait for all due lanes before them. After
-// a claim under limits that took no task, the lanes without limits come next.
+// Due lists up to most lanes that are due, in the order in which to claim from them: by priority, and then in turns.
+// Within a turn, lanes that have waited longest come first.
+//
+// Either all lanes of the list have limits or none has, since claims under limits are separate statements. Lanes of a
+// later priority then wait for all due lanes of the earlier ones. After a claim under limits that took no task, the
+// lanes without limits come next.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

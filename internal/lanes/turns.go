@@ -16,7 +16,7 @@ type class int
 const (
 	free    class = iota // no limit applies
 	limited              // the limits may admit tasks
-	retried              // a limit held it back when it was last tried, and may still do so
+	retried              // a limit held the lane back at the last try, and may still do so
 	numClasses
 )
 
@@ -33,7 +33,7 @@ func (f *laneState) classNow() class {
 // classes has the lanes of a priority, by their classes.
 type classes struct {
 	lines [numClasses]line
-	pass  int64 // the highest pass of a group from which a claim took tasks, before it did
+	pass  int64 // the highest pass that a group had when a claim took its tasks
 	yields
 }
 
@@ -45,9 +45,9 @@ type line struct {
 	due    int // how many lanes are in groups
 }
 
-// group has the due lanes of a class that have one turn. Of the groups with tasks, the next one is that with the
-// lowest pass, to which the tasks are added that claims take from its lanes, divided by the weight of the turn. A group that has had no tasks begins
-// where the one was that was served last. So it comes before that one, and cannot make up for the time before.
+// group has the due lanes of one turn in a class. The group with the lowest pass comes next. A claim adds to the pass
+// of a group the number of tasks that it takes, divided by the weight of the turn. A group without tasks cannot save up
+// its turns: when it has tasks again, its pass is at least the one that the last served group had before the claim.
 type group struct {
 	turn      store.Turn
 	lanes     laneHeap
@@ -65,7 +65,6 @@ func (g *group) comesBefore(other *group) bool {
 	return g.lanes[0].comesBefore(other.lanes[0])
 }
 
-// push adds a lane.
 func (c *classes) push(f *laneState) {
 	if f.in != c {
 		f.in, f.pass = c, 0
@@ -74,7 +73,6 @@ func (c *classes) push(f *laneState) {
 	heap.Push(&c.lines[f.class].later, f)
 }
 
-// remove removes a lane.
 func (c *classes) remove(f *laneState) {
 	if n := &c.lines[f.class]; f.group != nil {
 		n.leave(f)
@@ -123,7 +121,7 @@ func (c *classes) admit(now time.Time) {
 	}
 }
 
-// join adds a lane to its group, which has no lower pass then.
+// join adds a lane to its group. A new group begins at pass, and the pass of another one does not become lower.
 func (n *line) join(f *laneState, pass int64) {
 	turn := store.TurnOf(f.Lane)
 	g := n.byTurn[turn]
@@ -229,8 +227,8 @@ func (c *classes) anyDue(withLimits bool) bool {
 	return len(c.lines[free].groups) > 0
 }
 
-// due returns up to most lanes that are due, with limits or without. If there are too few places,
-// lanes that are tried again get half of them at most.
+// due returns up to most lanes that are due, with limits or without. If more lanes are due, retried lanes are at
+// most half of the list.
 func (c *classes) due(most int, withLimits bool) (list []*laneState) {
 	if !withLimits {
 		return c.lines[free].first(most)
@@ -245,8 +243,8 @@ func (c *classes) due(most int, withLimits bool) (list []*laneState) {
 	return list
 }
 
-// first returns up to most of the due lanes, in the order in which to claim from them: of each group as many as its
-// weight before more of another one.
+// first returns up to most of the due lanes, in the order in which to claim from them: the groups take turns, each with
+// as many lanes as its weight.
 func (n *line) first(most int) (list []*laneState) {
 	var groups []*group
 	for len(groups) < most && len(n.groups) > 0 {

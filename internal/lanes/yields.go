@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// yields is what a priority leaves to the priorities after it, if they have a share of the tasks.
+// yields counts the tasks that a priority leaves to later priorities, if these have a share of the tasks.
 type yields struct {
 	owed    int  // hundredths of tasks that later priorities are still to get; less than 0 if they had more
 	shared  bool // lanes of this priority and of a later one were due before the last claim
@@ -13,7 +13,7 @@ type yields struct {
 }
 
 // inOrder returns the priorities in the order in which to claim: the most urgent one first, unless it owes a task to
-// those after it. A priority owes nothing while only one of both has due lanes, so no share is saved up.
+// later ones. While no later priority has due lanes, a priority owes nothing, so no share is saved up.
 func (l *Tracker) inOrder(now time.Time) []int {
 	if l.lowShare == 0 || len(l.priorities) < 2 {
 		return l.priorities

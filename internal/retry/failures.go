@@ -25,12 +25,12 @@ type failure struct {
 // LogValue returns the error itself.
 func (f failure) LogValue() slog.Value { return slog.AnyValue(f.error) }
 
-// Failed returns the attribute of an error of the database after which a statement is tried
-// again, perhaps many times. Loggers of [Sparse] write few lines about it.
+// Failed returns the attribute of a database error, after which a statement is tried
+// again, perhaps many times. Loggers of [Sparse] write few lines about such errors.
 func Failed(err error) slog.Attr { return FailedIn("", err) }
 
-// FailedIn is Failed for a background loop. Loggers of [Sparse] report each failure of its role,
-// whatever they write.
+// FailedIn is Failed for a background loop. Loggers of [Sparse] report each failure of the role,
+// even if they write no line about it.
 func FailedIn(role string, err error) slog.Attr { return slog.Any("error", failure{err, role, false}) }
 
 // FailingIn is FailedIn for a loop that may fail many times in a row. Loggers of [Sparse] write a line about the first
@@ -40,15 +40,15 @@ func FailingIn(role string, err error, again bool) slog.Attr {
 }
 
 // Sparse returns a logger that writes at most one line a minute for failures of the database
-// ([Failed]) with the same message, kind and cause. The next line has how many were left out
-// ("repeated"). While the database is unavailable, as classify reports, all messages count as one. All other
-// lines are written. It calls trouble, unless that is nil, with each failure of a background loop
+// ([Failed]) with the same message, kind and cause. The attribute "repeated" of the next line is the number
+// of lines left out. While the database is unavailable, as classify reports, all messages count as one. All other
+// lines are written. The logger calls trouble, unless nil, with each failure of a background loop
 // ([FailedIn]), and the queue that its line names.
 func Sparse(log *slog.Logger, classify func(error) dialect.Class, trouble func(role, queue string, err error)) *slog.Logger {
 	return slog.New(&sparse{Handler: log.Handler(), classify: classify, trouble: trouble, seen: &seen{lines: map[string]*line{}}})
 }
 
-// sparse is the handler of such a logger.
+// sparse is the handler of a logger of Sparse.
 type sparse struct {
 	slog.Handler
 	classify func(error) dialect.Class
@@ -139,7 +139,7 @@ func (s *seen) note(key string, now time.Time) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// WithAttrs and WithGroup keep what is remembered.
+// WithAttrs and WithGroup return handlers that share seen with this one.
 func (h *sparse) WithAttrs(list []slog.Attr) slog.Handler {
 	return &sparse{h.Handler.WithAttrs(list), h.classify, h.trouble, h.seen}
 }

@@ -9,9 +9,9 @@ const (
 	// StatementTimeout is the longest time for a statement of a worker, so that a
 	// connection that hangs does not block the worker indefinitely.
 	StatementTimeout = 30 * time.Second
-	// SweepTimeout is the longest time for a sweep, which takes seconds where an
-	// engine reads every waiting task for it. It is short enough that a worker whose
-	// connections have gone silent continues within a minute.
+	// SweepTimeout is the longest time for a sweep, which takes seconds on an engine that
+	// reads every waiting task for it. After its connections have gone silent, a worker
+	// continues within a minute.
 	SweepTimeout = 45 * time.Second
 	// SuspectTimeout is the longest time for a claim from a suspect lane, for which all
 	// other lanes of the queue wait.
@@ -25,15 +25,15 @@ const (
 	SlowSettleTimeout = 10 * time.Second
 	// LastSettles is how long a worker tries to settle runs after the shutdown timeout.
 	LastSettles = 5 * time.Second
-	// cancelDelay is how long a statement may go on after its context has ended.
+	// cancelDelay is how long a statement may continue after its context has ended.
 	cancelDelay = time.Second
-	// ClaimDelay is how long a claim may go on after its context has ended. If the answer
+	// ClaimDelay is how long a claim may continue after its context has ended. If the answer
 	// of a claim is lost, its tasks wait for the end of their leases.
 	ClaimDelay = 5 * time.Second
 )
 
-// ErrorPause returns how long to wait after a failure of the database, after try
-// failures before it.
+// ErrorPause returns how long to wait after a failure of the database that follows try
+// other failures.
 func ErrorPause(try int) time.Duration {
 	return min(50*time.Millisecond<<min(try, 10), 5*time.Second)
 }
