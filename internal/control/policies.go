@@ -38,7 +38,7 @@ func (p *Policies) Of(at store.Lane, later func()) *CompiledPolicy {
 }
 
 // DelayOf returns the delay of a lane, and false if the delay is not known yet. All lanes are timed again
-// when it is.
+// when an override's delays become known.
 func (p *Policies) DelayOf(at store.Lane) (time.Duration, bool) {
 	policy := p.Of(at, func() {})
 	if policy == nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // Extender extends the leases of a worker every third of their length, and sooner after a failure.
-// Alongside, it watches with the monotonic clock whether a lease has expired: a worker that could not
-// reach the database, or was suspended, may no longer own its tasks. An extension that hangs does not
-// hold up the watch.
+// Alongside, it checks with the monotonic clock whether a lease has expired: a worker that could not
+// reach the database, or was suspended, may have lost its tasks. An extension that hangs does not
+// hold up these checks.
 type Extender struct {
 	*Set
 	workerID string
@@ -33,7 +33,7 @@ type Observer interface {
 	Extended(tasks int, left store.Unsettled, start time.Time, err error)
 }
 
-// table is what an Extender does to the database.
+// table has the statements of an Extender.
 type table interface {
 	Extend(ctx context.Context, workerID string, length time.Duration, claims []store.Key) (store.Unsettled, error)
 	// ExtendLive extends leases of claims under limits. A lease that has expired stays expired.
@@ -48,7 +48,7 @@ type changeReader interface {
 	Read(context.Context) error
 }
 
-// NewExtender returns what extends the leases in a set. changes finds cancelled tasks, and may be nil.
+// NewExtender returns an extender of the leases in a set. changes finds cancelled tasks, and may be nil.
 func NewExtender(workerID string, length time.Duration, leases *Set, table table, changes changeReader, observer Observer, log *slog.Logger) *Extender {
 	return &Extender{Set: leases, workerID: workerID, length: length, events: events{log}, observer: observer, table: table, changes: changes}
 }
@@ -169,7 +169,7 @@ const (
 )
 
 // extend extends the leases of a batch within a time. It returns the leases of claims that are
-// gone, and reports whether it timed out.
+// gone, and reports whether the statement timed out.
 func (e *Extender) extend(ctx context.Context, batch []*Lease, limit time.Duration) (lost []*Lease, late bool, err error) {
 	now := time.Now()
 	live, claims := make([]*Lease, 0, len(batch)), make([]store.Key, 0, len(batch))
@@ -208,8 +208,8 @@ func (e *Extender) extend(ctx context.Context, batch []*Lease, limit time.Durati
 	return lost, false, nil
 }
 
-// Gone ends runs whose claims are gone. It first reads which tasks are cancelled. That may hang on a
-// silent connection, so that Work calls Gone after all extensions.
+// Gone ends runs whose claims are gone. It first reads which tasks are cancelled. That read may hang on a
+// silent connection, so Work calls Gone after all extensions.
 func (e *Extender) Gone(ctx context.Context, lost ...*Lease) {
 	if len(lost) > 0 && e.changes != nil {
 		ctx, cancel := retry.StatementContext(ctx, e.extendTimeout())

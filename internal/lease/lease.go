@@ -23,7 +23,7 @@ type Lease struct {
 	until        time.Time
 	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
 	lost         bool
-	cancelled    bool // it is lost because the task was cancelled
+	cancelled    bool // the lease is lost because the task was cancelled
 	calledDoneTx bool // the handler called DoneTx
 	maybeSettled bool // and the transaction of DoneTx may have committed
 	settled      bool // the transaction of DoneTx has committed
@@ -56,15 +56,15 @@ func (l *Lease) end() time.Time {
 	return l.until
 }
 
-// doneTxGoesOn reports whether the transaction of DoneTx may go on.
+// doneTxGoesOn reports whether the transaction of DoneTx may still be open.
 func (l *Lease) doneTxGoesOn(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.maybeSettled && now.Before(l.lockedUntil)
 }
 
-// Extended records that the database has extended the lease, with a statement that was sent at a
-// time. A DoneTx that returned before then was rolled back: the row was there, and not locked.
+// Extended records that a statement sent at a time has extended the lease. A DoneTx that returned before
+// was rolled back: the row was there, and not locked.
 func (l *Lease) Extended(sent, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +134,7 @@ func (l *Lease) SettlingEnded() {
 	l.doneTx = time.Now()
 }
 
-// passTo makes next, which nothing else uses yet, this lease. The lease itself is lost.
+// passTo moves the state of the lease to next, which nothing else uses yet. The lease is lost then.
 func (l *Lease) passTo(next *Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,7 @@ func (l *Lease) LostBy() outcome.Outcome {
 	return outcome.Lost
 }
 
-// SettledByHandler reports whether DoneTx has settled the task, whose claim is gone.
+// SettledByHandler reports whether DoneTx has settled the task of a claim that is gone.
 func (l *Lease) SettledByHandler() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

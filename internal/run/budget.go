@@ -17,7 +17,7 @@ type Budget struct {
 	maxPrefetch int           // tasks that may wait for a handler
 	Freed       chan struct{} // signalled when there may be room for more tasks
 
-	unfinished atomic.Int64 // tasks that are claimed or being claimed and whose handlers have not returned
+	unfinished atomic.Int64 // claimed tasks whose handlers have not returned, and the tasks of claims under way
 	ahead      atomic.Int64 // tasks to claim ahead, in addition to one for each free handler
 	stalled    atomic.Bool  // tasks waited for handlers in vain, and no handler has returned since
 }
@@ -49,7 +49,7 @@ func (b *Budget) Free() int { return b.Limit - int(b.unfinished.Load()) }
 // Claiming counts the tasks that a claim may take.
 func (b *Budget) Claiming(n int) { b.unfinished.Add(int64(n)) }
 
-// Claimed corrects the count after the claim took n of them.
+// Claimed corrects the count after the claim took n of the tasks that were passed to Claiming.
 func (b *Budget) Claimed(n, of int) {
 	b.unfinished.Add(int64(n - of))
 	if n < of {

@@ -20,7 +20,7 @@ type Dispatcher struct {
 	Runners *runners
 }
 
-// DispatcherConfig has the settings of a dispatcher and what it calls.
+// DispatcherConfig has the settings of a dispatcher, and the parts of the worker that it uses.
 type DispatcherConfig struct {
 	Env      *Env
 	WorkerID string
@@ -43,7 +43,7 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	return &Dispatcher{cfg, newRunners(cfg.Budget, &cfg)}
 }
 
-// runRoom is how many runs Take allocates together. The memory of all is free when the last of them
+// runRoom is how many runs Take allocates together. Their memory stays in use until the last of them
 // has ended.
 const runRoom = 8
 
@@ -70,7 +70,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, policies []*control.CompiledPol
 		d.giveBack(paused)
 	}
 	refused := d.Runners.add(runs...)
-	for _, r := range refused { // the claim did not know their own limits of attempts
+	for _, r := range refused { // they were claimed ahead, since the poller does not know the limits of single tasks
 		r.handler.Pace.pause()
 	}
 	d.giveBack(refused)
@@ -84,7 +84,7 @@ func (d *Dispatcher) Begin(r *Run, c *store.Claim, policy *control.CompiledPolic
 	r.Lease = lease.New(c, d.Env.Queue, start.Add(d.Length))
 }
 
-// GivePausedBack releases paused tasks that wait for a handler. The reader of changes calls it at any
+// GivePausedBack releases paused tasks that wait for a handler. The reader of changes may call it at any
 // time, even while the worker stops.
 func (d *Dispatcher) GivePausedBack() {
 	if d.Changes.AnyPause() {
@@ -130,7 +130,7 @@ func (d *Dispatcher) Finish() {
 // Handle runs the handler of a claimed task. Once Stop has ended, it releases the task instead.
 func (c *DispatcherConfig) Handle(r *Run) { c.HandleOne(r) }
 
-// HandleOne is Handle, and returns the run that it has passed on: another one if the handler was given up.
+// HandleOne is Handle, and returns the run that the settler gets: another one if the handler was given up.
 func (c *DispatcherConfig) HandleOne(r *Run) *Run {
 	var e store.Settlement
 	ours, returned := true, false

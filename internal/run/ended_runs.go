@@ -12,7 +12,7 @@ import (
 const (
 	// recentTime is the period over which the recent runs of a worker are counted.
 	recentTime = 5 * time.Minute
-	// latestTime is the same of the latest ones.
+	// latestTime is the period over which the latest runs are counted.
 	latestTime = 30 * time.Second
 )
 

@@ -25,7 +25,7 @@ func (e events) died(r *Run, why, text, stack string) {
 	e.log.Error("falldue: a task is dead", e.failure(r, stack, "why", why, "error", text)...)
 }
 
-// attemptFailed reports a failure after which the task runs again.
+// attemptFailed reports a failure after which the task will run again.
 func (e events) attemptFailed(r *Run, f *outcome.Failure) {
 	switch {
 	case f.Stack.Valid:
@@ -41,7 +41,7 @@ func (e events) attemptFailed(r *Run, f *outcome.Failure) {
 	}
 }
 
-// undecodable reports an attempt that failed since its payload could not be decoded.
+// undecodable reports an attempt that failed because the payload could not be decoded.
 func (e events) undecodable(r *Run, text string) {
 	e.log.Warn("falldue: the payload of a task cannot be decoded; its attempt has failed", e.failure(r, "", retry.Failed(errors.New(text)))...)
 }
@@ -60,8 +60,8 @@ func (events) failure(r *Run, stack string, more ...any) []any {
 	return list
 }
 
-// leaseLost reports a task whose claim ended with its lease, or because it was cancelled or
-// deleted; when is "while it ran" or "before it was settled".
+// leaseLost reports that a claim ended with its lease, or because the task was cancelled or
+// deleted. when is "while it ran" or "before it was settled".
 func (e events) leaseLost(c *store.Claim, by outcome.Outcome, when string) {
 	if by == outcome.Cancelled {
 		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)

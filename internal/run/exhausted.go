@@ -24,7 +24,7 @@ type exhaustedLog struct {
 	counts map[exhausted]int
 }
 
-// add counts a task. The first one after a report starts the time until the next.
+// add counts a task. The first task after a report schedules the next report.
 func (d *exhaustedLog) add(why exhausted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

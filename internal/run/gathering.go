@@ -2,8 +2,8 @@ package run
 
 import "context"
 
-// Gathering is for handlers that wait until they can run several tasks together (package many). All contexts of a worker's
-// handlers have it.
+// Gathering is for handlers that wait until they can run several tasks together (package many). The contexts of all
+// handlers have one.
 type Gathering struct {
 	Stop <-chan struct{} // closed when the worker stops: no more tasks will come
 	None bool            // the worker runs one task at a time
@@ -16,7 +16,7 @@ func WithGathering(ctx context.Context, g Gathering) context.Context {
 	return context.WithValue(ctx, gatheringKey{}, g)
 }
 
-// GatheringOf returns what the context of a handler has. A context that no worker has made has the zero value.
+// GatheringOf returns the Gathering of a handler's context, or the zero value for a context that no worker has made.
 func GatheringOf(ctx context.Context) Gathering {
 	g, _ := ctx.Value(gatheringKey{}).(Gathering)
 	return g

@@ -22,7 +22,7 @@ type Handler struct {
 	// its lease ends.
 	LostRetries int
 	Retention   Retention
-	// Weight returns the weight of the tasks with a first part of their keys, or is nil if all have 1.
+	// Weight returns the weight of tasks by the first part of their keys. It is nil if all weights are 1.
 	Weight func(firstPart string) int
 	Policy *control.CompiledPolicy
 	// Run runs a task, and returns nil if it succeeded.
@@ -54,8 +54,8 @@ func (r Retention) Of(state string) time.Duration {
 // MaxWeight is the greatest weight of a turn.
 const MaxWeight = 1000
 
-// WeightOf returns the weight of the tasks with a first part of their keys: 1 to MaxWeight. It is 1 if the function
-// panics, since claims go on.
+// WeightOf returns the weight of tasks by the first part of their keys: 1 to MaxWeight. If the user's function panics,
+// the weight is 1, so that claims continue.
 func (h *Handler) WeightOf(firstPart string) (weight int) {
 	if h.Weight == nil {
 		return 1

@@ -28,8 +28,8 @@ type waker interface {
 	WakeWaiting()
 }
 
-// flows is told of tasks that have ended: members, which are dependencies of other tasks, and waiters
-// that were deleted when they ended.
+// flows is told of ended tasks: members are dependencies of other tasks, and gone are tasks with
+// dependencies that were deleted when they ended.
 type flows interface {
 	Ended(members, gone []int64)
 }

@@ -9,15 +9,15 @@ const (
 	// prefetchTime is how far ahead a worker claims: as many tasks as its handlers
 	// finish in this time, so that handlers do not wait for a claim.
 	prefetchTime = 20 * time.Millisecond
-	// paceWeight is how many recent handlers a pace is about the mean of.
+	// paceWeight is about the number of recent handlers over which a pace is the mean.
 	paceWeight = 16
-	// pacePause is how long nothing is claimed ahead after a claim that found last
-	// attempts where the policy allows more.
+	// pacePause is how long nothing is claimed ahead after tasks had fewer attempts left
+	// than their policy allows.
 	pacePause = time.Minute
 )
 
-// pace is how long the handlers of a kind take. Handlers that return at the same moment may overwrite
-// each other's times, which does not matter.
+// pace is how long the handlers of a kind take. It does not matter that handlers that return at the same
+// moment may overwrite each other's times.
 type pace struct {
 	mean   atomic.Int64              // nanoseconds, of recent handlers; 0 until one has returned
 	paused atomic.Pointer[time.Time] // until when nothing is claimed ahead

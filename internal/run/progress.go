@@ -64,8 +64,8 @@ func (w *ProgressWriter) Work(ctx context.Context) {
 }
 
 // writeAll writes the reports since its last call. A report that cannot be written is dropped: the
-// next report of the run replaces it. A report stays with its run until it is stored, since the run
-// may be settled before then.
+// next report of the run replaces it. Until a report is stored it stays with its run, which may be
+// settled before then.
 func (w *ProgressWriter) writeAll(ctx context.Context) error {
 	w.mu.Lock()
 	runs := w.runs
@@ -119,7 +119,7 @@ func (r *Run) Progress(fraction float64, message string) {
 	r.Reports.Reported(r)
 }
 
-// NewProgress returns a report of a handler as it is stored, but for its task.
+// NewProgress returns a report of a handler to store. The caller sets its task.
 func NewProgress(fraction float64, message string) store.Progress {
 	if math.IsNaN(fraction) {
 		fraction = 0

@@ -24,8 +24,8 @@ type Run struct {
 	outcome.ClaimResult
 	handler *Handler
 	Lease   lease.Lease
-	queued  time.Time // when it began to wait for a handler
-	watch   *watch    // nil if its handler is never given up
+	queued  time.Time // when the run began to wait for a handler
+	watch   *watch    // nil if the handler is never given up
 
 	began time.Duration     // from the claim to the begin of the handler; 0 before
 	Took  time.Duration     // how long the handler ran
@@ -87,7 +87,7 @@ type timeouts interface {
 
 // Limit notes that the handler begins and has a timeout. Call returned when the handler has returned.
 func (r *Run) Limit(timeout time.Duration) (returned func()) {
-	if r.Env == nil || r.Timeouts == nil { // made by hand
+	if r.Env == nil || r.Timeouts == nil { // as in a test
 		return func() {}
 	}
 	overtime := r.Timeouts.Limit(r, timeout)
@@ -146,7 +146,7 @@ func (r *Run) Info() Info {
 	return m
 }
 
-// Lag returns how late the handler began, after a task whose wait had a delay had fallen due.
+// Lag returns how late the handler began after the task had fallen due. delay is the policy's part of the task's wait.
 func (r *Run) Lag(delay time.Duration) time.Duration {
 	return max(store.Duration(r.Claim.Now-r.Claim.Anchor)-delay+r.began, 0)
 }
@@ -179,8 +179,7 @@ func (r *Run) getResult() sql.Null[string] {
 }
 
 // execute runs the handler and returns the settlement of the claim, or false if the
-// claim no longer belongs to this worker. The run that it returns is another one if the handler is
-// given up.
+// claim no longer belongs to this worker. If the handler is given up, execute returns another run.
 func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settlement, bool) {
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
 		if r.Claim.Previous.Valid {
@@ -248,7 +247,7 @@ func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
 }
 
 // LostOutcome returns the outcome of a run that could not be settled because its claim is
-// gone. While its lease lasts no other worker can have claimed the task.
+// gone. While the lease lasts, no other worker can have claimed the task.
 func (r *Run) LostOutcome() outcome.Outcome {
 	lost, _ := r.Lease.State()
 	switch {
@@ -264,8 +263,8 @@ func (r *Run) LostOutcome() outcome.Outcome {
 	return outcome.Cancelled
 }
 
-// endedByDoneTx records that the handler's DoneTx has ended the task, if it has: the claim is gone,
-// and while its lease lasts no other worker can have claimed the task.
+// endedByDoneTx records that the handler's DoneTx has ended the task, if the handler called it. The claim is gone,
+// and while the lease lasts, no other worker can have claimed the task.
 func (r *Run) endedByDoneTx() {
 	if !r.Lease.SettledByHandler() {
 		return

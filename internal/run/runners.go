@@ -15,7 +15,7 @@ const maxWait = time.Second
 // runners run the claimed tasks of a queue in the order in which they were added, up to limit
 // concurrently. A goroutine runs one task after the other and ends when none waits. When it takes a
 // task and others wait, it starts another goroutine, one at a time. Slow handlers therefore all run in
-// parallel, and fast handlers run in a few goroutines whose stacks have already grown.
+// parallel, and fast handlers run in a few goroutines that have grown their stacks already.
 type runners struct {
 	limit   int
 	handler taskHandler
@@ -159,8 +159,8 @@ func (r *runners) remove(match func(*Run) bool, removed func([]*Run)) {
 	removed(list)
 }
 
-// overdue removes and returns the tasks that have waited for maxWait. next is in how long the next
-// task will have, or 0 if no other task waits.
+// overdue removes and returns the tasks that have waited for maxWait. next is the time until another
+// task has, or 0 if no other task waits.
 func (r *runners) overdue() (list []*Run, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

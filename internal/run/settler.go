@@ -37,7 +37,7 @@ type Settler struct {
 	nextTry   time.Time // to settle the parked runs
 }
 
-// SettlerConfig has the settings of a settler and what it calls.
+// SettlerConfig has the settings of a settler, and the parts of the worker that it uses.
 type SettlerConfig struct {
 	Table           settleTable
 	SingleWriter    bool // the database has one writer at a time
@@ -54,7 +54,7 @@ type SettlerConfig struct {
 
 func (c SettlerConfig) events() events { return events{c.Log} }
 
-// settleTable is what a settler does to the database. Settle waits for rows that another
+// settleTable has the statements of a settler. Settle waits for rows that another
 // transaction has locked, and SettleUnlocked skips them.
 type settleTable interface {
 	Settle(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
@@ -70,7 +70,7 @@ const (
 	skipLocked
 )
 
-// NewSettler returns a settler. Work settles.
+// NewSettler returns a settler.
 func NewSettler(cfg SettlerConfig) *Settler {
 	log := &exhaustedLog{events: events{cfg.Log}}
 	in, assistWanted := make(chan *Run, 4*store.MaxBatch), make(chan struct{}, 1)
@@ -97,7 +97,7 @@ func (s *Settler) Behind() bool { return len(s.In) >= store.MaxBatch }
 func (s *Settler) Full() bool { return len(s.In) == cap(s.In) }
 
 // Work writes batches until In is closed and empty, together with the second settler. Once ctx has
-// ended, it gives up runs that the database does not settle.
+// ended, Work gives up runs that the database does not settle.
 func (s *Settler) Work(ctx context.Context) {
 	defer close(s.Done)
 	defer s.exhausted.report()
@@ -200,8 +200,8 @@ func (s *Settler) writeAll(ctx context.Context, list []*Run, mode locking) {
 // worker that lost a task and claimed it again has two claims of the task, and the database's answers
 // name tasks, not claims.
 //
-// Leases are extended in the order of ids too, so that no two statements of a worker
-// wait for each other's rows.
+// The extender of leases uses the same order, so that no two statements of a worker wait for each
+// other's rows.
 func distinct(list []*Run) (batch, again []*Run) {
 	sorted := slices.Clone(list)
 	slices.SortFunc(sorted, byTask)
@@ -390,13 +390,13 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
 		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
-		for _, l := range r.Claim.Limits { // permits of rates are still taken then, and waking costs a claim
+		for _, l := range r.Claim.Limits { // of rates too, for which the claim after waking is in vain
 			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a waiting task keeps its place in a sequence
 				freed = append(freed, l.Name)
 			}
 		}
 		if lost[r.Claim.ID] {
-			// After a repeat, this worker's own first try may have settled it.
+			// After a failed try, that try may have settled the task.
 			if !r.end.MaybeSettled && mode == waitForLocks {
 				s.events().leaseLost(r.Claim, r.LostOutcome(), "before it was settled")
 			}
@@ -426,8 +426,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	}
 }
 
-// tellFlows reports the members and waiters of flows among runs that the settler or their handlers have
-// ended.
+// tellFlows reports members and waiters of flows that the settler or the handlers have ended.
 func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 	var members, gone []int64
 	for _, r := range batch {
@@ -452,7 +451,7 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 	}
 }
 
-// report reports a failure that is settled.
+// report logs the failure of a settled run.
 func (s *Settler) report(r *Run) {
 	switch f := r.Failure; {
 	case r.end.State == statements.StateDead && f == nil && r.Claim.Exhausted && !r.Claim.Previous.Valid:

@@ -31,15 +31,15 @@ func (r *Run) Steps() *steplog.Steps {
 	return r.steps
 }
 
-// settleSteps adds to a settlement whether the steps of the task are deleted. anew says that the task
-// begins anew.
+// settleSteps adds to a settlement whether the steps of the task are deleted. anew reports whether the
+// task begins anew.
 func (r *Run) settleSteps(e *store.Settlement, anew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.ForgetSteps = r.steps != nil && (anew || e.State == statements.StateDone && !e.RetainDone)
 }
 
-// stepOfLost returns the name of the step in which the run before was lost, or "" if the handler has
+// stepOfLost returns the name of the step in which the previous run was lost, or "" if the handler has
 // used no steps since then.
 func (r *Run) stepOfLost() string {
 	r.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Stuck gives up handlers that go on although their context has ended: their runs end, and other
-// handlers take their slots. Go cannot end a goroutine, so that these handlers go on. A nil Stuck
+// Stuck gives up handlers that keep running although their context has ended: their runs end, and other
+// handlers take their slots. Go cannot end a goroutine, so given-up handlers keep running. A nil Stuck
 // gives up none.
 type Stuck struct {
 	StuckConfig
@@ -23,20 +23,20 @@ type Stuck struct {
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	runs map[*Run]struct{} // whose handlers have been given up and go on
+	runs map[*Run]struct{} // of given-up handlers that keep running
 }
 
-// StuckConfig says which handlers are stuck, and how their runs end.
+// StuckConfig decides which handlers are stuck, and how their runs end.
 type StuckConfig struct {
-	// After is how long a handler may go on after the end of its context; 0 is without a limit.
+	// After is how long a handler may run after the end of its context; 0 is no limit.
 	After time.Duration
-	// Most is how many given-up handlers may go on before the worker stops.
+	// Most is how many given-up handlers may run before the worker stops.
 	Most int
 	// Failure returns how the run of a stuck handler ends.
 	Failure func(r *Run, err error) *outcome.Failure
 }
 
-// NewStuck returns what gives up handlers of a worker that stop stops, or nil if it gives up none.
+// NewStuck returns a Stuck for the worker that stop stops, or nil if no handlers are given up.
 func NewStuck(cfg StuckConfig, stop func(), log *slog.Logger) *Stuck {
 	if cfg.After == 0 {
 		return nil
@@ -44,13 +44,13 @@ func NewStuck(cfg StuckConfig, stop func(), log *slog.Logger) *Stuck {
 	return &Stuck{StuckConfig: cfg, stop: stop, log: log, runs: map[*Run]struct{}{}}
 }
 
-// watch waits for the end of a handler's context, and for the time after it.
+// watch waits until a time after the end of a handler's context.
 type watch struct {
 	after time.Duration
-	late  chan error // has why the context has ended, when the time after it has passed
+	late  chan error // receives the cause of the context's end, when the time has passed
 }
 
-// begin begins to wait until the time after the end of the context has passed. The context ends in d.
+// begin starts the wait. The context ends in d, with a cause.
 func (w *watch) begin(d time.Duration, cause error) *time.Timer {
 	return time.AfterFunc(d+w.after, func() {
 		select {
@@ -122,7 +122,7 @@ func (s *Stuck) gaveUp(r *Run, err *outcome.StuckError) {
 		"error", err, "stack", err.Stack)
 }
 
-// Err returns an error if handlers that were given up go on.
+// Err returns an error if given-up handlers keep running.
 func (s *Stuck) Err() error {
 	if s == nil {
 		return nil
@@ -135,8 +135,7 @@ func (s *Stuck) Err() error {
 	return fmt.Errorf("%w: %s of this worker cannot be ended; restart the process", outcome.ErrStuck, words.Count(int64(len(s.runs)), "handler"))
 }
 
-// withoutHandler returns a run of the same claim. The handler of r, which is given up, keeps r: it
-// has lost its lease.
+// withoutHandler returns a run of the same claim. The given-up handler keeps r, which has lost its lease.
 func (r *Run) withoutHandler(leases *lease.Set) *Run {
 	left := &Run{Env: r.Env, handler: r.handler, Lease: lease.New(r.Claim, r.Queue, time.Time{}), began: r.began}
 	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Claimed: r.Claimed}
@@ -156,7 +155,7 @@ func goroutine() string {
 	return string(name)
 }
 
-// maxStacks is the greatest size of the stacks among which the stack of a goroutine is looked for.
+// maxStacks is the greatest size of all stacks together in which stackOf searches.
 const maxStacks = 16 << 20
 
 // stackOf returns the stack of the goroutine with a name, or "" if it is behind too many others.
