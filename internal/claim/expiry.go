@@ -11,11 +11,13 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// expiry cancels the tasks of a queue that have not started in time. Of new tasks a policy's limit is a range of
-// their lane, as their delay is, so that a batch of tasks costs a few statements, and tasks that do not
-// expire cost none. Claims skip the range. Tasks' own times are in no order. A claim finds the first tasks
-// that have missed theirs, and their handlers do not run. If they are half of the claim, the next ones are cancelled in
-// batches, too.
+// expiry cancels the tasks of a queue that have not started in time.
+//
+// A policy's limit is the same for all new tasks of a lane, so the expired tasks are a range of the index. A few
+// statements cancel a batch of them, and claims skip the range. Tasks that do not expire cost nothing.
+//
+// Tasks' own times are in no order. A claim finds the first expired tasks, and their handlers do not run. If half of
+// the tasks of a claim have expired, later tasks are cancelled in batches, too.
 type expiry struct {
 	queue  string
 	table  table
@@ -25,8 +27,8 @@ type expiry struct {
 
 	mu    sync.Mutex
 	late  map[lateLane]bool
-	now   int64     // by the database's clock, when the last such lane was read
-	nowAt time.Time // when that answer came
+	now   int64     // the database's time when a lane with a limit was last read
+	nowAt time.Time // when the answer with now came
 }
 
 // lateLane is a lane with expired tasks: under a policy that limits the time to the first attempt, or by the tasks' own
@@ -87,8 +89,8 @@ func (e *expiry) claimed(claims []*store.Claim) {
 	e.wake(last, 0)
 }
 
-// since returns the anchor from which a claim searches a lane: after the tasks that have expired for certain, since
-// the database's clock shows no less than the last answer did, plus the time since.
+// since returns the anchor from which a claim searches a lane: behind the tasks that have certainly expired. The
+// database's clock shows at least the time of its last answer, plus the time since then.
 func (e *expiry) since(at store.Lane, policy *control.CompiledPolicy, since int64) int64 {
 	within := policy.StartWithin(at)
 	if within == 0 {

@@ -9,17 +9,17 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// outage tracks whether a poller's sweeps and claims fail. When a statement succeeds after an outage, all
-// pollers of the worker try again.
+// outage tracks whether the claims of a poller, or the searches of the sweeper, fail. When a statement succeeds
+// after an outage, all pollers of the worker try again.
 type outage struct {
 	all    Pollers // of the worker
 	events events
 
 	woken   chan struct{} // signalled when the database has answered another part of the worker
-	failing atomic.Bool   // neither a sweep nor a claim has succeeded since the last failure
-	away    atomic.Bool   // the last failure was a database that did not answer
+	failing atomic.Bool   // nothing has succeeded since the last failure
+	away    atomic.Bool   // at the last failure, the database did not answer
 
-	failures int // in a row; only the poller's loop uses it
+	failures int // in a row; only the owner's loop uses it
 }
 
 // pause returns how long to wait after a failure: longer if nothing has succeeded since the last failure.
@@ -38,7 +38,7 @@ func (o *outage) await(ctx context.Context, kind retry.FailureKind, wait time.Du
 	retry.Await(ctx, o.woken, wait+rand.N(wait/4))
 }
 
-// answered records that a sweep or a claim has succeeded.
+// answered records that a search or a claim has succeeded.
 func (o *outage) answered() {
 	if !o.failing.Swap(false) {
 		return

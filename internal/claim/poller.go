@@ -19,8 +19,8 @@ import (
 )
 
 // Poller claims due tasks of one queue and passes them to the dispatcher. It claims
-// from the lanes that its tracker knows to be due, sweeps for new lanes at every
-// poll, and sleeps until the next task falls due. While large claims return as many
+// from the lanes that its tracker knows to be due, and sleeps until the next task falls
+// due. The sweeper searches for new lanes. While large claims return as many
 // tasks as they requested, a second goroutine claims, too: a single loop leaves the
 // database idle while it reads an answer.
 type Poller struct {
@@ -66,7 +66,7 @@ type PollerConfig struct {
 	AscendingIDs   bool // tasks of other processes are found by their ids
 }
 
-// table is what a poller does to the database.
+// table has the statements of a poller.
 type table interface {
 	Claim(context.Context, store.ClaimParams) ([]*store.Claim, error)
 	ClaimLimited(context.Context, store.ClaimParams) (store.Limited, error)
@@ -91,8 +91,8 @@ type settler interface {
 
 func (c PollerConfig) events() events { return events{c.Log} }
 
-// requestPause is the least time between two requests to sweep that a poller
-// follows. Other processes may commit a thousand times a second.
+// requestPause is the least time between two sweeps on request. Other processes may
+// commit a thousand times a second.
 const requestPause = 5 * time.Millisecond
 
 // maxSources is the greatest number of lanes of one claim.
@@ -167,7 +167,7 @@ func (p *Poller) Loop(ctx context.Context) {
 		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
 		case err == nil:
-		case retry.KindOf(p.Table.Classify(err), false) == retry.Refused: // because of one lane; the others go on
+		case retry.KindOf(p.Table.Classify(err), false) == retry.Refused: // because of one lane; claims from the others continue
 			p.failed(ctx, err, retry.ErrorPause(0))
 		default:
 			p.failed(ctx, err, p.outage.pause())
@@ -260,7 +260,7 @@ func (p *Poller) ahead(at store.Lane) int {
 	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit)
 }
 
-// claimDue claims what is due, and returns how long to sleep.
+// claimDue claims due tasks, and returns how long to sleep.
 func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	if now := time.Now(); !now.Before(p.nextRequest) && p.sweepRequested.Swap(false) {
 		p.nextRequest = now.Add(requestPause)
@@ -360,7 +360,7 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	return len(claims), nil
 }
 
-// source adds to a lane to claim from what its policy and its limits say.
+// source adds the policy and the limits of a lane to the source of a claim.
 func (p *Poller) source(from store.Source, r *control.CompiledPolicy) store.Source {
 	from.Delay, from.MaxAttempts, from.Since = r.Delay, r.Policy.MaxAttempts(), p.expiry.since(from.Lane, r, from.Since)
 	from.Running, from.Limits = p.Handlers[from.Kind].Running(from.Attempts+1), p.Limiter.of(from.Lane)

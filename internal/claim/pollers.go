@@ -37,7 +37,7 @@ func (s Pollers) ClaimedAt() time.Time {
 	return time.Unix(0, last)
 }
 
-// Sleep makes the pollers of a worker that is asleep sweep seldom.
+// Sleep makes the pollers sweep seldom while the worker is asleep.
 func (s Pollers) Sleep(asleep bool) {
 	for _, p := range s {
 		p.search.asleep.Store(asleep)
@@ -54,7 +54,7 @@ func (s Pollers) Waiting() bool {
 	return false
 }
 
-// Notified makes the pollers of the queues in a notification sweep, or all pollers if it names no queue.
+// Notified makes the pollers of the queues in a notification sweep, or all pollers if the notification names no queue.
 func (s Pollers) Notified(notice string) {
 	s.Answered()
 	if notice == "" {
@@ -75,7 +75,7 @@ func (s Pollers) Answered() {
 	}
 }
 
-// endOutage records that the database answers, and reports whether it did not answer a poller.
+// endOutage records that the database answers, and reports whether a poller or the sweeper had no answer before.
 func (s Pollers) endOutage() (was bool) {
 	for _, p := range s {
 		was = p.outage.away.Swap(false) || was

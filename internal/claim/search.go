@@ -13,10 +13,12 @@ import (
 )
 
 // search looks for tasks of a queue that the worker does not know. It knows when the next search is due, and from
-// where an unfinished sweep continues. A search is a sweep or a recheck. A sweep finds all lanes, some lanes at a time,
-// and reads each lane from its beginning. Sweeps are costly if there are many lanes, or if an open transaction keeps
-// the index entries of deleted tasks. Most searches are rechecks then. A recheck reads only the lanes that were emptied
-// last, each from the anchor up to which it has been claimed.
+// where an unfinished sweep continues.
+//
+// A search is a sweep or a recheck. A sweep finds all lanes, some lanes at a time, and reads each lane from its
+// beginning. Sweeps are costly if there are many lanes, or if an open transaction keeps the index entries of deleted
+// tasks. Most searches are rechecks then. A recheck reads only the lanes that were emptied last, each from the anchor
+// up to which it has been claimed.
 type search struct {
 	queue    string
 	every    time.Duration // the poll interval
@@ -27,7 +29,7 @@ type search struct {
 	wanted   func() bool     // reports whether the queue's poller has room for tasks, or claims some
 	wake     chan<- struct{} // tells the poller that a task was found
 	woken    chan<- struct{} // tells the sweeper that the search is due earlier
-	// pauseFactor is how many times as long as a search the pause after it is.
+	// pauseFactor is the length of the pause after a search, divided by the length of the search.
 	pauseFactor time.Duration
 
 	// Only the sweeper uses these:
@@ -40,7 +42,7 @@ type search struct {
 	mu   sync.Mutex
 	at   time.Time     // when the next search is due
 	last time.Time     // when the last search ended
-	cost time.Duration // how long it took
+	cost time.Duration // how long the last search took
 	busy bool          // a search is running
 	late time.Time     // when the running search will have taken longer than the interval
 }
@@ -50,26 +52,25 @@ type sweep struct {
 	place    store.Place
 	at       time.Time // when the next part begins
 	start    time.Time
-	now      int64         // of the first lane, by the database's clock, or 0
-	took     time.Duration // up to now
+	now      int64         // the database's time when the first lane was read, or 0
+	took     time.Duration // the parts so far
 	lanes    int
-	version  int64 // of the policies when it began
+	version  int64 // of the policies when the sweep began
 	failures int   // in a row
 }
 
 const (
-	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due, and
-	// sweepPauseFactor limits sweeps to a twentieth in any case, as long as the next one is due
-	// within maxSweepPause for each lanesPerPause lanes: a sweep that waits for a connection is slow, too,
+	// searchPauseFactor limits searches to a tenth of the time, unless a poll is due.
+	// sweepPauseFactor limits sweeps to a twentieth in any case. The pause after a sweep is at most
+	// maxSweepPause for each lanesPerPause lanes: a sweep that waits for a connection is slow, too,
 	// and only sweeps find tasks that claims have passed over.
 	searchPauseFactor, sweepPauseFactor = 10, 20
 	maxSweepPause, lanesPerPause        = 10 * time.Second, 50_000
 	// standInPauseFactor limits searches to a fifth of the time where they stand in for probes.
 	standInPauseFactor = 4
-	// asleepFactor is how much longer than the poll interval the pauses of a worker are that is
-	// asleep.
+	// asleepFactor multiplies the poll interval while the worker is asleep.
 	asleepFactor = 8
-	// minPause is the shortest pause before a search that a claim or a notification asks for.
+	// minPause is the shortest pause before a search that a claim or a notification requests.
 	minPause = 20 * time.Millisecond
 	// maxRechecked is the greatest number of lanes that a recheck reads.
 	maxRechecked = 128
@@ -93,7 +94,7 @@ type corruption struct {
 	what string
 }
 
-// never is how far off the next search is while one runs, unless one is requested.
+// never is the time until the next search while one runs, unless another is requested.
 const never = 100 * 365 * 24 * time.Hour
 
 // lateAt returns when the running search will be late, and false if no search is running.
@@ -123,7 +124,7 @@ func (s *search) isLate() bool {
 	return true
 }
 
-// wakeIfDue wakes the sweeper if a search is due, for which there may have been no room before.
+// wakeIfDue wakes the sweeper if a search is due. The poller may have had no room for the search before.
 func (s *search) wakeIfDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +164,7 @@ func (s *search) firstTasks(heads []store.Head, start time.Time) []lanes.FirstTa
 		t := lanes.FirstTask{Lane: h.Lane, Anchor: max(h.Anchor, earliestMoment), Now: h.Now, Unclaimable: h.Anchor < FirstAnchor}
 		policy := s.policies.Of(h.Lane, nil)
 		if policy == nil {
-			// There may be more lanes than policies that are remembered.
+			// With more policies than the cache remembers, a known lane may have an unknown policy.
 			if t.Due, t.Delay = s.lanes.DueOf(h.Lane, t.Anchor); t.Due.IsZero() {
 				policy = s.policies.Of(h.Lane, func() { s.findLater(h, start) })
 			}
@@ -184,7 +185,7 @@ func (s *search) findLater(h store.Head, start time.Time) {
 	retry.Signal(s.wake)
 }
 
-// report reports the corrupt lanes that neither the last sweep found nor this one before.
+// report reports the corrupt lanes that neither the last sweep nor this one has reported.
 func (s *search) report(heads []store.Head) {
 	for _, h := range heads {
 		if what := corruptionOf(h); what != "" {
@@ -238,7 +239,7 @@ func (s *search) endSweep() {
 	w := s.sweep
 	s.sweep, s.reported = nil, s.reporting
 	forgotten := s.lanes.EndSweep(w.now, w.start)
-	if s.policies.Version() != w.version { // it may have used the old ones
+	if s.policies.Version() != w.version { // the sweep may have used the old ones
 		s.lanes.Retime()
 	}
 	now := time.Now()
@@ -251,7 +252,7 @@ func (s *search) endSweep() {
 	s.end(w.took, now.Add(never))
 }
 
-// found records the first tasks of lanes that a part of a sweep found, which began at start.
+// found records the first tasks of lanes. A part of a sweep that began at start has found them.
 func (s *search) found(heads []store.Head, start time.Time, took time.Duration) {
 	if s.sweep.now == 0 && len(heads) > 0 {
 		s.sweep.now = heads[0].Now
@@ -273,8 +274,8 @@ func (s *search) giveUp(at time.Time) {
 	s.dueBy(at)
 }
 
-// end makes the next search due after the interval, or by a time before that, unless an
-// earlier one was requested. It notes what the search cost.
+// end makes the next search due after the interval, or at by if that is earlier, unless an
+// even earlier search was requested. cost is how long the ended search took.
 func (s *search) end(cost time.Duration, by time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +287,7 @@ func (s *search) end(cost time.Duration, by time.Time) {
 	s.dueBy(by)
 }
 
-// interval returns the time between two searches that nothing asks for.
+// interval returns the time between two searches if none is requested.
 func (s *search) interval() time.Duration {
 	if s.asleep.Load() {
 		return asleepFactor * s.every
@@ -294,8 +295,8 @@ func (s *search) interval() time.Duration {
 	return s.every
 }
 
-// dueNow reports whether a search is due, or soon enough to be made with another one, and the poller has room for
-// tasks.
+// dueNow reports whether a search is due and the poller has room for tasks. With early, a sweep that falls due soon
+// is due, too, so that it can be made with another one.
 func (s *search) dueNow(now time.Time, early bool) bool {
 	s.mu.Lock()
 	at := s.at

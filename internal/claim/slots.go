@@ -14,8 +14,8 @@ const (
 	// gain from running in parallel where a commit takes long.
 	slotThreshold = store.MaxBatch / 4
 	// A poller that finds no free slot waits for minSlotWait, doubled with each try
-	// up to maxSlotWait. The longer the others wait, the more claims the holder of a
-	// slot makes in a row, and the less they disturb it.
+	// up to maxSlotWait. The longer other pollers wait, the more claims the holder of a
+	// slot makes undisturbed.
 	minSlotWait = 4 * time.Millisecond
 	maxSlotWait = 160 * time.Millisecond
 	// SlotPatience is how long a poller waits for a slot before it claims without
@@ -26,7 +26,7 @@ const (
 // slotWaiter decides whether a poller's next claim needs a claim slot, and how long
 // to wait for one. Only the poller's loop uses it.
 type slotWaiter struct {
-	backlog bool      // a claim was large, and none since found less than it asked for
+	backlog bool      // a claim was large, and each claim since then has found as many tasks as it requested
 	since   time.Time // when the poller began to wait for a slot, or zero
 	wait    time.Duration
 }

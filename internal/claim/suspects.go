@@ -43,7 +43,7 @@ type refusedTask struct {
 	anchor int64
 	first  time.Time     // when the database first refused the task
 	until  time.Time     // when to try again
-	pause  time.Duration // since the last refusal; 0 while the task might not be to blame
+	pause  time.Duration // after the last refusal; 0 while the task might not be to blame
 }
 
 const (
@@ -125,11 +125,11 @@ type walk struct {
 	claims  []*store.Claim
 	seen    map[int64]bool
 	alone   []store.Candidate // refused one by one in this walk
-	doubted []store.Candidate // refused one by one before, perhaps with all other tasks
+	doubted []store.Candidate // refused one by one before, when perhaps all tasks were refused
 	retried []store.Candidate // refused one by one before, and due for a try after the others
 	failed  int               // statements
 	rest    store.Rest        // why a limit has left tasks, which ends the walk
-	blamed  bool              // the tasks are to blame: an error says so, or others were claimed
+	blamed  bool              // the refused tasks are to blame: an error shows that, or others were claimed
 	err     error             // the last one
 	again   time.Time         // when to claim from the lane again, unless the walk is complete
 }
@@ -150,7 +150,7 @@ func (s *suspects) claim(ctx context.Context, l *suspect, from store.Source, roo
 	}
 	for id, r := range l.refused {
 		gone := !w.rest.Limited() && len(w.claims) < room && r.anchor >= start && !w.seen[id]
-		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // before start, a sweep finds it
+		if gone || !w.seen[id] && time.Since(r.until) > maxRefusedPause { // the walk does not see tasks before start, until a sweep finds them
 			delete(l.refused, id)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Sweeper is the role that searches the queues of a worker for tasks that the worker does not know of, at every poll
-// and soon after a claim that emptied lanes, and records them in the lane trackers. One statement sweeps all queues
-// that are due. A queue with many lanes is swept in parts, with what others need between them. A part
-// that fails is tried again by smaller statements, and what was found before is kept.
+// Sweeper is the role that searches the queues of a worker for tasks that the worker does not know, at every poll
+// and soon after a claim that emptied lanes. It records the tasks in the lane trackers. One statement sweeps all queues
+// that are due. A queue with many lanes is swept in parts, and other queues have their turns between the parts. A part
+// that fails is tried again with smaller statements, and the lanes found before are kept.
 type Sweeper struct {
 	finder   finder
 	classify func(error) dialect.Class
@@ -26,23 +26,23 @@ type Sweeper struct {
 	outage   *outage
 	woken    chan struct{} // signalled when a search may be due earlier
 
-	lanes, queues int // that one statement may find, and in which it may look for them
+	lanes, queues int // the most lanes that one statement finds, and queues that it searches
 }
 
 // finder finds the first tasks of lanes.
 type finder interface {
-	// Find finds up to most lanes behind places in queues, and returns the places at which to go on.
-	// With an error, it returns what it has found before.
+	// Find finds up to most lanes behind places in queues, and returns the places at which to continue.
+	// Even with an error, it returns the lanes found before.
 	Find(ctx context.Context, places []store.Place, most int) ([]store.Found, []store.Place, error)
-	// Recheck looks only into some lanes.
+	// Recheck reads only some lanes.
 	Recheck(ctx context.Context, queue string, sources []store.Source) ([]store.Head, error)
 }
 
 const (
 	// firstPart is how many lanes the first statement of a worker may find, and maxPart the
 	// greatest number, which takes some 50 milliseconds. After slow statements the next ones find fewer, but
-	// minPart at least. If a statement fails, such as because of a time limit of its role, the next one may find
-	// an eighth.
+	// minPart at least. If a statement fails, for example because of a time limit of the database user, the next
+	// one may find an eighth.
 	firstPart, maxPart, minPart = 1000, 5000, 1000
 	// maxSwept is the greatest number of queues of one statement.
 	maxSwept = store.MaxBatch
@@ -103,7 +103,7 @@ func (s *Sweeper) round(ctx context.Context) (next time.Time, err error) {
 		going = append(starting, going...)
 	}
 	for len(going) > 0 && ctx.Err() == nil {
-		n := 1 // behind a lane: there are many, and each of the others has its turn
+		n := 1 // a sweep that is behind its first place has many lanes: one statement for itself, and other sweeps have their turns
 		for first := going[0]; n < min(len(going), s.queues) && first.isAtFirst() && going[n].isAtFirst(); {
 			n++
 		}
@@ -115,11 +115,11 @@ func (s *Sweeper) round(ctx context.Context) (next time.Time, err error) {
 	return s.next(), nil
 }
 
-// isAtFirst reports whether a sweep has found nothing yet.
+// isAtFirst reports whether the sweep is at its first place.
 func (s *search) isAtFirst() bool { return s.sweep.place == store.FirstPlace(s.queue) }
 
-// next returns when the next search is due, or a part of one. A poller without room wakes the sweeper when it
-// has room again, if its search is due then.
+// next returns when the next search is due, or the next part of a sweep. A poller without room wakes the sweeper when
+// the poller has room again and its search is due.
 func (s *Sweeper) next() time.Time {
 	now := time.Now()
 	next := now.Add(time.Hour)
@@ -211,7 +211,7 @@ func (s *Sweeper) find(ctx context.Context, places []store.Place) ([]store.Found
 	return s.finder.Find(ctx, places, s.lanes)
 }
 
-// adapt sets the size of the next statements after one that found so many lanes.
+// adapt sets the size of the next statements after the result of one.
 func (s *Sweeper) adapt(found int, took time.Duration, err error) {
 	switch {
 	case err != nil && retry.KindOf(s.classify(err), false) != retry.Outage:
@@ -224,7 +224,7 @@ func (s *Sweeper) adapt(found int, took time.Duration, err error) {
 	}
 }
 
-// recheck looks into the lanes of a queue that were emptied last.
+// recheck reads the lanes of a queue that were emptied last.
 func (s *Sweeper) recheck(ctx context.Context, one *search) error {
 	start := one.begin()
 	limited, cancel := retry.StatementContext(ctx, retry.SweepTimeout)

@@ -16,7 +16,7 @@ type Listener struct {
 	channel string
 	pollers notified
 	log     *slog.Logger
-	active  atomic.Bool // it listens
+	active  atomic.Bool // the worker is notified of tasks
 }
 
 // Listen is the user's function that calls wake with the text of each notice on a channel.

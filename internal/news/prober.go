@@ -61,7 +61,6 @@ type pollers interface {
 	Answered()
 }
 
-// demand decides whether a probe is wanted.
 type demand interface {
 	wanted() bool
 }
@@ -79,7 +78,7 @@ type listener interface {
 	Listening() bool
 }
 
-// newsTable is what a prober reads.
+// newsTable has the statements of a prober.
 type newsTable interface {
 	News(ctx context.Context, back time.Duration) (store.News, error)
 	NewTasks(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
@@ -94,14 +93,14 @@ type highWater struct {
 const (
 	// minProbePause is the shortest pause between two probes.
 	minProbePause = 12 * time.Millisecond
-	// quietFactor is how much longer than the pause the time must be since tasks of
-	// another process came, so that the pauses grow with it.
+	// The pause between two probes is the time since tasks of another process last came,
+	// divided by quietFactor.
 	quietFactor = 40
 	// probePauseFactor limits probes to a fifth of the time. Most of the time of a probe is the round
 	// trip to the server.
 	probePauseFactor = 4
-	// asleepAfter is how long after the last task, of whatever process, a worker falls
-	// asleep: it probes and sweeps seldom. It is awake for tasks that come every ten
+	// asleepAfter is how long after the last task, of any process, a worker falls
+	// asleep: it probes and sweeps seldom. It stays awake for tasks that come every ten
 	// minutes, as periodic ones often do.
 	asleepAfter = 11 * time.Minute
 	// maxBusy is how long probes may be left out. After a longer time, a sweep finds the tasks
@@ -109,22 +108,22 @@ const (
 	maxBusy = time.Second
 	// probeTimeLimit is the longest time for a probe.
 	probeTimeLimit = 5 * time.Second
-	// idMargin is how much later than a task with a greater id a task may be committed, and
-	// still be found by a probe.
+	// idMargin is how long probes still search for ids below a greatest id that they have
+	// found, since tasks are not committed in the order of their ids.
 	idMargin = 100 * time.Millisecond
 	// probePage is the greatest number of tasks that one statement reads, and
 	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
 	probePage, maxProbePages = 100, 5
 )
 
-// probedTable is what a prober reads, and whether it has a connection for that.
+// probedTable is a newsTable that knows whether a connection is free.
 type probedTable interface {
 	newsTable
 	// Busy reports whether all connections are in use.
 	Busy() bool
 }
 
-// NewProber returns a prober. byID: ids ascend.
+// NewProber returns a prober. byID reports whether ids ascend.
 func NewProber(table probedTable, byID bool, pollInterval time.Duration, changes *control.ChangeReader, pollers pollers, listener listener) *Prober {
 	return &Prober{
 		byID: byID, pollInterval: pollInterval, table: table, changes: changes, pollers: pollers,
@@ -177,7 +176,7 @@ func (p *Prober) wait(ctx context.Context, least time.Duration) error {
 		return err
 	}
 	if since := time.Since(p.pollers.SweptAt()); since < longest {
-		return retry.Pause(ctx, longest-since) // that sweep found what a probe would
+		return retry.Pause(ctx, longest-since) // that sweep found the tasks that a probe would find
 	}
 	return nil
 }
@@ -260,7 +259,7 @@ func (p *Prober) begin(ctx context.Context) error {
 	return err
 }
 
-// readNewest returns the greatest id of a task, and reports the changes that it has seen to their reader.
+// readNewest returns the greatest id of a task. It also reads whether there are new changes, for their reader.
 func (p *Prober) readNewest(ctx context.Context) (int64, error) {
 	at := time.Now()
 	news, err := p.table.News(ctx, control.ChangesMargin)

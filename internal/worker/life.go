@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Life knows the worker of a queue, and how the last one ended. Its zero value has had none.
+// Life knows the current worker of a process, and how the last one ended. The zero value has had no worker.
 type Life struct {
 	mu    sync.Mutex
-	now   *Worker // nil unless one is there
-	ended bool    // the last one
-	err   error   // of the last one
+	now   *Worker // nil if there is none
+	ended bool    // a worker has ended
+	err   error   // of the last worker
 }
 
-// Begin notes a worker, unless there is one. It reports whether there was none.
+// Begin notes a worker. It reports false if there is one already.
 func (l *Life) Begin(w *Worker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *Life) Worker() *Worker {
 	return l.now
 }
 
-// Health is what a process knows of its worker and its database. It costs no statement.
+// Health describes a process's worker and its database. Reading it costs no statement.
 type Health struct {
 	// Checking reports whether a worker checks policies and tables before it works. Running reports
 	// whether it claims tasks, or waits for the last handlers, and Stopping whether it claims no more.
@@ -54,7 +54,7 @@ type Health struct {
 	Ended bool
 	Err   error
 	// Tried is when the last statement began, and Answered when the database last answered one,
-	// even with an error. A worker tries one every 15 seconds at least.
+	// even with an error. A worker sends a statement every 15 seconds at least.
 	Tried, Answered time.Time
 	// Handlers is how many handlers run, by queue.
 	Handlers map[string]int
@@ -66,7 +66,7 @@ type statementTimes interface {
 	LastStatements() (tried, answered time.Time)
 }
 
-// Health returns the health of the worker, of a process with some statements.
+// Health returns the health of the worker. s has the times of the process's statements.
 func (l *Life) Health(s statementTimes) (h Health) {
 	h.Tried, h.Answered = s.LastStatements()
 	l.mu.Lock()

@@ -73,7 +73,7 @@ func (w *Worker) CleanAndJudge(ctx context.Context) error {
 // waitingLanes lists the lanes with tasks that the worker would run and that are not paused, in
 // the order in which claims empty them.
 func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err error) {
-	var keys []string // of tasks' own policies
+	var keys []string // of per-task policies
 	for _, queue := range slices.Sorted(maps.Keys(w.pollers)) {
 		p := w.pollers[queue]
 		heads, err := p.LanesNow(ctx)

@@ -73,7 +73,7 @@ type Config struct {
 	// Opened is called when dependencies have ended and tasks of a queue have become due. Without it
 	// the worker searches for the tasks, and notifies workers that listen.
 	Opened func(ctx context.Context, queue string)
-	// NoHistory: the worker does not write how its runs have ended.
+	// NoHistory means that the worker does not write how its runs have ended.
 	NoHistory bool
 	Log       *slog.Logger
 }
@@ -126,7 +126,7 @@ type role interface {
 	Work(ctx context.Context)
 }
 
-// effects are what changes do to a worker.
+// effects applies changes to a worker.
 type effects struct {
 	*lease.Set
 	pollers claim.Pollers
@@ -139,7 +139,7 @@ func (e effects) PoliciesChanged() { e.pollers.PoliciesChanged() }
 // dispatchers are the dispatchers of a worker, by queue.
 type dispatchers map[string]*run.Dispatcher
 
-// PausedMore gives back tasks that are paused now.
+// PausedMore releases tasks that are paused now.
 func (list dispatchers) PausedMore() {
 	for _, d := range list {
 		d.GivePausedBack()
@@ -155,9 +155,9 @@ func (list dispatchers) Running() map[string]int {
 	return queues
 }
 
-// New returns a worker that works until ctx ends, which stop ends.
+// New returns a worker that works until ctx ends. stop ends ctx.
 func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
-	// Handlers go on when claims stop. Their context ends when the shutdown timeout has expired.
+	// Handlers keep running when claims stop. Their context ends when the shutdown timeout has expired.
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	work = run.WithGathering(work, run.Gathering{Stop: ctx.Done()})
 	return makeWorker(ctx, work, stop, cancel, cfg, s, policies, o)
@@ -268,8 +268,8 @@ func (w *Worker) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Run works until the worker must stop. It returns when all its goroutines have ended, but for handlers
-// that were given up, about which it returns an error.
+// Run works until the worker must stop. It returns when all its goroutines have ended. If only given-up
+// handlers are left, Run returns an error about them.
 func (w *Worker) Run() error {
 	ctx := w.stop
 	defer w.cancelWork(nil)
@@ -393,7 +393,7 @@ func (w *Worker) Wake() { w.pollers.SweepNow() }
 // SweptAt returns when the last sweep of any queue ended, or the zero time.
 func (w *Worker) SweptAt() time.Time { return w.pollers.SweptAt() }
 
-// DelayOf returns the delay of a lane, as the worker's pollers know it, and false if they do not.
+// DelayOf returns the delay of a lane, and false if the worker's pollers do not know the delay.
 func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
 	return w.pollers[queue].DelayOf(at)
 }
