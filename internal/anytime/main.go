@@ -2,12 +2,14 @@
 // -at and -zone it runs them at one moment.
 //
 // Go reads the clock from a page that the kernel shares with the process, without a call that
-// could be intercepted: neither faketime, which preloads a C library, nor a time namespace, which
-// moves the monotonic clock alone, changes what time.Now returns. To set the machine's clock would
-// disturb all other programs. So anytime compiles the tests with two changed files of the
-// standard library: time.Now adds a number of seconds from the environment, and so does the system
-// call by which SQLite, which is C translated to Go, reads the clock. Timers and durations go by
-// the monotonic clock, which is left alone, and so are the clocks of synctest.
+// could be intercepted. Neither faketime, which preloads a C library, nor a time namespace, which
+// only moves the monotonic clock, changes the result of time.Now. Setting the machine's clock would
+// disturb all other programs.
+//
+// So anytime compiles the tests with two changed files of the standard library. time.Now adds a
+// number of seconds from the environment, and so does the system call with which SQLite, which is C
+// translated to Go, reads the clock. The monotonic clock of timers and durations stays as it is, and
+// so do the clocks of synctest.
 package main
 
 import (
@@ -124,7 +126,7 @@ func (s suite) compile(ctx context.Context) error {
 	return nil
 }
 
-// run runs the tests at a moment, and returns what they print if they fail.
+// run runs the tests at a moment, and returns their output if they fail.
 func (s suite) run(ctx context.Context, m moment) string {
 	cmd := exec.CommandContext(ctx, s.binary, s.args...)
 	cmd.Dir = s.dir
@@ -147,7 +149,7 @@ func (s suite) run(ctx context.Context, m moment) string {
 // together is how many suites run at a time: they mostly wait.
 const together = 6
 
-// runAt runs all suites at a moment, and returns what those print that fail.
+// runAt runs all suites at a moment, and returns the output of failed ones.
 func runAt(ctx context.Context, m moment, suites []suite) string {
 	failures := make([]string, len(suites))
 	var all sync.WaitGroup

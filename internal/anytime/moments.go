@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// moment is a time at which tests begin, in the zone that is local to them.
+// moment is a time at which tests begin, in their local zone.
 type moment struct{ at time.Time }
 
 func newMoment(local, zone string) (moment, error) {
@@ -21,13 +21,12 @@ func (m moment) String() string {
 	return m.at.Format("2006-01-02 15:04:05 -0700 ") + m.at.Location().String()
 }
 
-// The zones of the tests: one of them is ahead of UTC, and one behind it by a half hour more.
-// Both have summer time.
+// The zones of the tests: one is ahead of UTC, and one is behind UTC by hours and a half. Both have summer time.
 const utc, ahead, behind = "UTC", "Europe/Berlin", "America/St_Johns"
 
 // moments returns each hour of a day, and the seconds before midnight on special days and before
-// summer time begins and ends. The zones take turns with the hours. In January, UTC, UTC+1 and
-// UTC-3:30 with every third hour each make each hour of the local time, too.
+// summer time begins and ends. The zones take turns with the hours: in January, every third hour in
+// UTC, UTC+1 and UTC-3:30 gives each local hour, too.
 func moments() ([]moment, error) {
 	zones := []string{utc, ahead, behind}
 	var all []moment

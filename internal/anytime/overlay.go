@@ -33,7 +33,7 @@ var ClockShift = func() (seconds int64) {
 }()
 `
 
-// addShift is a file for package time. The clock of a bubble of synctest stays what it is.
+// addShift is a file for package time. The clock of a bubble of synctest stays as it is.
 const addShift = `package time
 
 import "syscall"

@@ -13,14 +13,14 @@ import (
 )
 
 // ClaimResult is a claim and its policy. Its methods compute the settlement of the
-// Claim from what the handler returned and what the policy allows.
+// claim from the handler's failure, if any, and the policy.
 type ClaimResult struct {
 	Claim          *store.Claim
 	Policy         *control.CompiledPolicy
 	WorkerID       string
 	Claimed        time.Time // when the claim was sent
-	LostIn         string    // the step in which the run before was lost, if that is known
-	jitterFraction float64   // the part of the jitter that was drawn, from 0 to 1, if middleware has asked for the outcome
+	LostIn         string    // the step in which the previous run was lost, if known
+	jitterFraction float64   // the drawn part of the jitter, above 0 and up to 1; 0 unless middleware has asked for the outcome
 }
 
 // MaxAttempts returns how many attempts the task has in all; 0 is no limit.
@@ -37,8 +37,8 @@ func (x ClaimResult) IsLast() bool {
 	return most > 0 && x.Claim.Attempts == most
 }
 
-// DrawJitter draws the jitter of the next wait, unless it has been drawn: a run ends as middleware
-// was told.
+// DrawJitter draws the jitter of the next wait, unless it has been drawn. Middleware that asks for the
+// outcome then gets the outcome with which the run ends.
 func (x *ClaimResult) DrawJitter() {
 	if x.jitterFraction == 0 {
 		x.jitterFraction = 1 - rand.Float64()
@@ -59,7 +59,7 @@ func (x ClaimResult) settlement() store.Settlement {
 	return e
 }
 
-// inStep names the step in which the run before was lost.
+// inStep names the step in which the previous run was lost.
 func (x ClaimResult) inStep() string {
 	if x.LostIn == "" {
 		return ""
@@ -122,8 +122,8 @@ func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 	return e
 }
 
-// Of returns the outcome of a run whose claim ends with e. f is the failure of its
-// handler, or nil if that succeeded or did not begin.
+// Of returns the outcome of a run whose claim ends with e. f is the failure of the
+// handler, or nil if the handler succeeded or did not begin.
 func Of(e *store.Settlement, f *Failure) Outcome {
 	switch e.State {
 	case statements.StateDone:
@@ -151,8 +151,8 @@ func Of(e *store.Settlement, f *Failure) Outcome {
 	return Retried
 }
 
-// ByHand returns the outcome of an attempt that no worker has claimed, of most in all, if
-// its handler succeeds, or fails with f. Its policy sets no limit; a most of 0 is none either.
+// ByHand returns the outcome of an attempt that no worker has claimed, if its handler succeeds, or
+// fails with f. The task has most attempts in all; 0 is no limit.
 func ByHand(attempt, most int, f *Failure) Outcome {
 	if f == nil {
 		return Done
@@ -173,8 +173,8 @@ func (x ClaimResult) exhausted(next time.Duration) bool {
 }
 
 // AttemptsExhausted returns the settlement of a task that has no attempt left. Its
-// last attempt was lost, or the limit is lower now than when it failed. Then the task
-// keeps its last error, and the recorded attempts say which limit it was.
+// last attempt was lost, or the limit is lower now than when that attempt failed. After a
+// failure the task keeps its last error, and the recorded attempts name the limit.
 func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
@@ -234,8 +234,8 @@ func WhyExpired(within time.Duration) string {
 	return fmt.Sprintf("expired: no attempt began within %v of the due time", within)
 }
 
-// WhyDead returns the reason for which the task is dead. f is the failure of its handler, or nil
-// if that did not run.
+// WhyDead returns why the task is dead. f is the failure of its handler, or nil if the handler did
+// not run.
 func (x ClaimResult) WhyDead(f *Failure) string {
 	most := x.MaxAttempts()
 	switch {
@@ -261,8 +261,8 @@ func (x ClaimResult) FencesExhausted() store.Settlement {
 }
 
 // Release returns the settlement of a claim whose handler never started. It leaves
-// the row as the claim found it, except for the fence. In a sequence the task keeps the place that
-// the claim has given it, as one that is snoozed: the anchor may become later by some milliseconds.
+// the row as the claim found it, except for the fence. In a sequence the task becomes snoozed, since its
+// anchor may become later by some milliseconds: it keeps the place that the claim has given it.
 func (x ClaimResult) Release() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = x.Claim.From.State, x.refund()

@@ -30,7 +30,7 @@ func (f *Failure) Is(target error) bool { return slices.Contains(f.Causes, targe
 // Act is an outcome that a handler asked for.
 type Act int
 
-// What a handler may ask for.
+// The outcomes that a handler may ask for.
 const (
 	ActNone Act = iota
 	ActDiscard
@@ -71,7 +71,7 @@ func ActOf(err error) (Act, time.Duration) {
 	return ActNone, 0
 }
 
-// Outcome returns the outcome that a handler asked for, as long as the policy allows an attempt.
+// Outcome returns the outcome that a handler asked for, if the policy allows another attempt.
 func (a Act) Outcome() Outcome {
 	return [...]Outcome{ActNone: Retried, ActDiscard: Discarded, ActSnooze: Snoozed, ActRetryAfter: RetriedAfter, ActRepeat: Repeated}[a]
 }
@@ -92,7 +92,7 @@ var ErrPayload = errors.New("decode the payload")
 // transaction of DoneTx did not commit.
 var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
 
-// NotCommitted returns that failure of a handler whose context ended with a cause or nil.
+// NotCommitted returns a failure with ErrNotCommitted. cause is why the handler's context ended, or nil.
 func NotCommitted(cause error) *Failure {
 	f := &Failure{Text: ErrNotCommitted.Error(), Err: ErrNotCommitted}
 	if cause != nil {
@@ -104,8 +104,8 @@ func NotCommitted(cause error) *Failure {
 // IsUncommitted reports whether [NotCommitted] made f.
 func (f *Failure) IsUncommitted() bool { return f != nil && f.Err == ErrNotCommitted } //nolint:errorlint // a handler's error may wrap it
 
-// CausesOf returns the causes of the end of a handler's context, and the error of that end, that
-// an error wraps.
+// CausesOf lists the causes of the end of a handler's context that an error wraps, including
+// context.Canceled and ErrPayload.
 func CausesOf(err error) (list []error) {
 	for _, cause := range []error{ErrStopping, ErrTimeout, ErrLeaseLost, ErrPayload, context.Canceled} {
 		if errors.Is(err, cause) {
@@ -125,7 +125,7 @@ func (cancelledError) Unwrap() error { return ErrLeaseLost }
 
 // StuckError is the error of a run whose handler has not returned although its context has ended.
 type StuckError struct {
-	After time.Duration // the end of the context
+	After time.Duration // the time after the end of the context
 	Cause error         // of the end
 	Stack string        // of the handler
 }

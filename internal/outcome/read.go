@@ -11,11 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Shown is the error of a handler as middleware and events see it: with what was read from the error, and
-// with the error itself.
+// Shown is a handler's error as middleware and events see it: the failure that was read from the error, and
+// the error itself.
 type Shown struct {
-	Err      error // what was read, and why the handler's context ended
-	Original error // or nil
+	Err      error // the failure that was read, and why the handler's context ended
+	Original error // the handler's error, or nil
 }
 
 func (e *Shown) Error() string { return e.Err.Error() }
@@ -26,8 +26,7 @@ func (e *Shown) Is(target error) bool { return errors.Is(e.Err, target) }
 // Unwrap returns the handler's error.
 func (e *Shown) Unwrap() error { return e.Original }
 
-// FailureOf returns the failure that an error is or wraps, such as one with the cause of the end of a
-// handler's context.
+// FailureOf returns the failure that an error is or wraps, or else a failure with the text of the error.
 func FailureOf(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f

@@ -13,8 +13,8 @@ import (
 const (
 	// limitsAtOnce is the number of limits whose permits one statement reads.
 	limitsAtOnce = 500
-	// readings is how often the permits of a limit with room are read. A limit under which task
-	// follows task has room for a moment after each of them.
+	// readings is how often the permits of a limit with room are read. A busy limit has room for a moment
+	// after each task.
 	readings      = 5
 	betweenLimits = 20 * time.Millisecond
 )
@@ -34,8 +34,8 @@ type Limit struct {
 	Owner string
 }
 
-// AppendLimits appends the limits of a queue and a kind that apply to a lane to list, unless they are
-// in it.
+// AppendLimits appends to list the limits of a queue and a kind that apply to a lane and that list does
+// not have.
 func AppendLimits(list []Limit, queue string, at store.Lane, ofQueue, ofKind []store.Limit) []Limit {
 	add := func(owner string, limits []store.Limit) {
 		for _, l := range limits {

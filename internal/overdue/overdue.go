@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// After is how long a task has been due when it is overdue, by default.
+	// After is the time after which a due task is overdue, by default.
 	After = time.Minute
 	// Most is the number up to which the tasks of a kind in a queue are counted.
 	Most = 1000
@@ -45,7 +45,7 @@ type Lane struct {
 // Due returns when the first task of the lane fell due.
 func (l Lane) Due() time.Time { return store.Time(l.Anchor).Add(l.Wait) }
 
-// Tables is what a Finder reads.
+// Tables has the statements of a Finder.
 type Tables interface {
 	LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error)
 	LimitStates(ctx context.Context, limits []store.Limit) ([]store.LimitState, error)
@@ -58,10 +58,10 @@ type Tables interface {
 // Finder finds overdue tasks in all queues, through the lanes that have them.
 type Finder struct {
 	Tables
-	// Delays returns a function for the delays of a queue's lanes. It returns false for lanes to
+	// Delays returns a function for the delays of a queue's lanes. The function returns false for lanes to
 	// leave out. The delay of a lane whose tasks never failed does not matter.
 	Delays func(ctx context.Context, queue string, heads []store.Head) (func(store.Lane) (time.Duration, bool), error)
-	// OlderThan is how long a task has been due when it is overdue. Defaults to After.
+	// OlderThan is the time after which a due task is overdue. Defaults to After.
 	OlderThan time.Duration
 }
 

@@ -21,7 +21,7 @@ const (
 	announceEvery = 15 * time.Second
 	// leaveTimeout is the longest time in which a worker that ends removes itself.
 	leaveTimeout = time.Second
-	// announcedRuns is how many runs an announcement has: 10 kB at most.
+	// announcedRuns is the greatest number of runs that an announcement lists: 10 kB at most.
 	announcedRuns = 100
 	// keepWorkers is how long a worker that has died is kept in the table.
 	keepWorkers = time.Hour
@@ -40,7 +40,7 @@ type Announcer struct {
 	events   events
 
 	stopping  atomic.Bool
-	announced bool // the table has the info as it is
+	announced bool // the table has the current info
 	failing   bool
 }
 
@@ -65,12 +65,12 @@ type announceTable interface {
 	DropWorker(ctx context.Context, id string) error
 }
 
-// NewAnnouncer returns an announcer of a worker whose code is described by info.
+// NewAnnouncer returns an announcer of a worker. info describes the worker's code.
 func NewAnnouncer(id string, info store.WorkerInfo, handlers handlers, leases leases, ended *run.EndedRuns, health *control.HealthReport, table announceTable, log *slog.Logger) *Announcer {
 	return &Announcer{id: id, code: info, handlers: handlers, leases: leases, ended: ended, health: health, table: table, events: events{log}}
 }
 
-// Info returns what the worker announces of itself.
+// Info returns the worker's announcement.
 func (a *Announcer) Info() store.WorkerInfo {
 	info := a.code
 	info.Stopping = a.stopping.Load()

@@ -29,7 +29,7 @@ type choreTables interface {
 
 // choresOf lists the chores of a cleaner.
 func choresOf(tables choreTables, log events) []*chore {
-	// A failure to delete lost workers keeps a worker from announcing itself, too, and that is logged.
+	// A failure to delete lost workers also makes announcements fail, which the announcer logs.
 	unlogged := func(error) {}
 	return []*chore{
 		{every: CleanEvery, drop: func(ctx context.Context, _ time.Duration) error { return tables.DropOrphanedProgress(ctx) }, failed: log.progressFailed},

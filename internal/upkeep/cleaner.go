@@ -84,7 +84,7 @@ func (c *Cleaner) Work(ctx context.Context) {
 var finishedStates = []string{statements.StateDone, statements.StateDead, statements.StateCancelled}
 
 // CleanAll deletes all tasks whose retention has expired, and returns how long it took to find their
-// lanes. It gives up when the database is unavailable.
+// lanes. If the database is unavailable, CleanAll gives up, and away is true.
 func (c *Cleaner) CleanAll(ctx context.Context) (finding time.Duration, away bool) {
 	c.orphans.begin()
 	for _, state := range finishedStates {
@@ -141,7 +141,7 @@ func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Du
 	return finding, err
 }
 
-// ifOurs cleans a lane, unless another worker does so, which handles its kind.
+// ifOurs cleans a lane, unless workers that handle its kind do so.
 func (c *Cleaner) ifOurs(ctx context.Context, f store.Found, clean func(store.Found) error) error {
 	if c.retentions.Handlers[f.Kind] == nil {
 		if ours, err := c.orphans.deletable(ctx, f.Kind); !ours {
@@ -167,8 +167,8 @@ func (c *Cleaner) cleanSurplus(ctx context.Context, f store.Found, keep int) err
 	return c.cleanLane(ctx, f, 0, upTo)
 }
 
-// maxChecks is of how many lanes a pass reads which done tasks are the last ones. Of more lanes it takes some at random,
-// so that a pass costs no more with very many keys.
+// maxChecks is the greatest number of lanes in which a pass searches for the first done task to keep. The pass chooses
+// the lanes at random, so that its cost is bounded with very many keys.
 const maxChecks = 100
 
 // find finds the lanes of finished tasks.
@@ -193,7 +193,7 @@ func (c *Cleaner) cleanLane(ctx context.Context, f store.Found, retention time.D
 		n, last, late, err := c.cleanBatch(ctx, p)
 		if err == nil {
 			batch.Accepted()
-			if p.Skip == 0 { // p.Skip counts the tasks left from there
+			if p.Skip == 0 { // p.Skip counts from p.Since on
 				p.Since = last
 			}
 			if n < p.Limit {
@@ -232,14 +232,14 @@ func (r Retentions) Of(state, kind string) time.Duration {
 	return r.Others.Of(state)
 }
 
-// surplus is a lane with done tasks of a limited number, and how many of them stay.
+// surplus is a lane with a limit of done tasks, and how many of them stay.
 type surplus struct {
 	store.Found
 	keep int
 }
 
-// surplus returns the lanes among which the limits of done tasks are shared. Each lane of a kind in a queue gets an equal
-// part. If there are more lanes than tasks may stay, the lanes whose first tasks are the oldest get none.
+// surplus divides the limits of done tasks. Each lane of a kind in a queue gets an equal part. If there are more lanes
+// than tasks may stay, the lanes with the oldest first tasks get none.
 func (r Retentions) surplus(found []store.Found) (list []surplus) {
 	type pair struct{ queue, kind string }
 	lanes := map[pair][]store.Found{}

@@ -12,8 +12,7 @@ import (
 // It has one method for each log line.
 type events struct{ log *slog.Logger }
 
-// policiesRestored reports policies that were in the table, were lost, and are there
-// again.
+// policiesRestored reports policies that the table had lost and has again.
 func (e events) policiesRestored(texts map[string]string) {
 	for key, text := range texts {
 		e.log.Warn("falldue: a policy was missing in the policies table and is stored again", "policy", key, "text", text)

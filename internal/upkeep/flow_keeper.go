@@ -48,7 +48,7 @@ type FlowKeeper struct {
 	checked time.Time     // when members were last checked
 }
 
-// flowTable is what the role does to the database.
+// flowTable has the statements of the role.
 type flowTable interface {
 	WaitersOf(ctx context.Context, members []int64) ([]int64, error)
 	Judge(ctx context.Context, ids []int64) ([]store.Verdict, error)
@@ -104,8 +104,8 @@ func (k *FlowKeeper) Work(ctx context.Context) {
 	}
 }
 
-// JudgeNow judges the waiters of ended members, and of the waiters that it cancels. After a failure a
-// worker's next check does so.
+// JudgeNow judges the waiters of ended members, and of cancelled waiters in turn. After a failure, the
+// next check of a worker does so.
 func (k *FlowKeeper) JudgeNow(ctx context.Context) {
 	if err := k.judgeAllEnded(ctx); err != nil {
 		k.events.flowsFailed(err)
@@ -163,15 +163,15 @@ func (k *FlowKeeper) CheckAll(ctx context.Context) error {
 	}
 }
 
-// bounded calls f with the time of a statement.
+// bounded calls f with the time limit of a statement.
 func (k *FlowKeeper) bounded(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	return f(ctx)
 }
 
-// JudgeFor is judgeMembers for a process without a worker. After a failure, and for the rest of a cascade
-// that lasts longer than ctx, a worker's next check does so.
+// JudgeFor is judgeMembers for a process without a worker. If it fails, or ctx ends before the cascade does,
+// the next check of a worker judges the rest.
 func (k *FlowKeeper) JudgeFor(ctx context.Context, members []int64) {
 	if err := k.judgeMembers(ctx, members); err != nil && ctx.Err() == nil {
 		k.events.flowsFailed(err)
@@ -179,7 +179,7 @@ func (k *FlowKeeper) JudgeFor(ctx context.Context, members []int64) {
 }
 
 // judgeMembers opens or cancels the tasks that wait for ended members, and then the tasks that wait for
-// cancelled ones. It ends between two levels if ctx has ended. The error is the first.
+// cancelled ones. It stops between two levels if ctx has ended. It returns the first error.
 func (k *FlowKeeper) judgeMembers(ctx context.Context, members []int64) (first error) {
 	for len(members) > 0 {
 		if ctx.Err() != nil {
@@ -192,8 +192,8 @@ func (k *FlowKeeper) judgeMembers(ctx context.Context, members []int64) (first e
 	return first
 }
 
-// judgeWaitersOf opens or cancels the tasks that wait for ended members, and returns those that it has
-// cancelled. A waiter that the database refuses does not hold up others. The error is the first.
+// judgeWaitersOf opens or cancels the tasks that wait for ended members, and returns the cancelled ones. A
+// waiter that the database refuses does not hold up others. judgeWaitersOf returns the first error.
 func (k *FlowKeeper) judgeWaitersOf(ctx context.Context, members []int64) (cancelled []int64, first error) {
 	waiters := map[int64]bool{}
 	for list := range slices.Chunk(members, store.MaxBatch) {
@@ -213,7 +213,7 @@ func (k *FlowKeeper) judgeWaitersOf(ctx context.Context, members []int64) (cance
 	return cancelled, first
 }
 
-// judge judges waiters, and returns those that it has cancelled.
+// judge judges waiters, and returns the cancelled ones.
 func (k *FlowKeeper) judge(ctx context.Context, waiters []int64) (cancelled []int64, err error) {
 	var verdicts []store.Verdict
 	err = k.bounded(ctx, func(ctx context.Context) (err error) {
@@ -226,8 +226,8 @@ func (k *FlowKeeper) judge(ctx context.Context, waiters []int64) (cancelled []in
 	return k.carryOut(ctx, verdicts)
 }
 
-// carryOut carries out verdicts, and returns the waiters that it has cancelled. It leaves rows that
-// another transaction has locked to the next check.
+// carryOut carries out verdicts, and returns the cancelled waiters. It leaves rows that another
+// transaction has locked to the next check.
 func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (cancelled []int64, first error) {
 	fates, queues := map[store.Fate][]int64{}, map[int64]string{}
 	for _, v := range verdicts {

@@ -36,7 +36,7 @@ func NewGauges(counter counter, tables overdue.Tables, handlers map[string]*run.
 	return &Gauges{counter: counter, tables: tables, handlers: handlers, pauses: pauses, perTask: perTask, overrides: overrides}
 }
 
-// Measure measures all tasks. It is for one goroutine.
+// Measure measures all tasks. Only one goroutine may call it.
 func (g *Gauges) Measure(ctx context.Context) ([]store.Gauge, error) {
 	counts, err := g.counts(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 const (
 	// writesWithin is the time after the end of a minute in which all workers write their sums.
 	writesWithin = 10 * time.Second
-	// measureEvery is the shortest time between two measurements of all tasks, by one of all workers.
+	// measureEvery is the shortest time between two measurements of all tasks, by any worker.
 	measureEvery = 55 * time.Second
 	// measureFor is how long a worker continues to measure after its last run.
 	measureFor = 11 * time.Minute
@@ -22,29 +22,29 @@ const (
 	clockEvery = time.Hour
 	// addTries is how often sums are added again after contention.
 	addTries = 5
-	// keepAudit is how long the table of what people have done keeps it.
+	// keepAudit is how long the table of people's actions keeps a row.
 	keepAudit = 90 * 24 * time.Hour
 )
 
 // Historian is the role that keeps the history of runs. After each minute it adds up the runs of the worker
-// and writes the sums in one transaction. A minute without runs writes nothing. If the database does not answer, the
-// sums of a minute are lost, so that none counts twice. One of all workers measures how many tasks wait.
+// and writes the sums in one transaction. It writes nothing for a minute without runs. If the database does not
+// answer, the sums of a minute are lost, so that no run counts twice. One of all workers measures how many tasks wait.
 type Historian struct {
 	tally    *Tally
 	handlers handlers
 	gauges   measurer
 	table    historyTable
 	events   events
-	phase    time.Duration // after the end of each minute
+	phase    time.Duration // the wait after the end of each minute
 
-	ahead   time.Duration // of the database's clock
-	asked   time.Time     // when it was last asked; zero if it was not
+	ahead   time.Duration // by which the database's clock is ahead
+	asked   time.Time     // when the database's clock was last read, or zero
 	wrote   time.Time     // when sums were last written
 	due     bool          // tasks were due when this worker measured last
 	failing bool
 }
 
-// historyTable is where a historian writes.
+// historyTable has the statements of a historian.
 type historyTable interface {
 	Now(ctx context.Context) (time.Time, error)
 	AddMinutes(ctx context.Context, sums []store.Sums, back time.Duration) error
@@ -58,7 +58,7 @@ type measurer interface {
 	Measure(context.Context) ([]store.Gauge, error)
 }
 
-// NewHistorian returns a historian of the runs in a tally of a worker with some handlers.
+// NewHistorian returns a historian of the runs in a worker's tally.
 func NewHistorian(tally *Tally, handlers handlers, gauges measurer, table historyTable, log *slog.Logger) *Historian {
 	return &Historian{tally: tally, handlers: handlers, gauges: gauges, table: table, events: events{log}, phase: rand.N(writesWithin)}
 }
@@ -81,8 +81,8 @@ func (h *Historian) Work(ctx context.Context) {
 	h.write(ctx, h.tally.Take(), func() time.Duration { return 0 })
 }
 
-// untilMinute returns the time until the next minute of the database's clock ends. The clocks may differ by a
-// little now, so that a minute that has just ended must not be taken for the next one.
+// untilMinute returns the time until the current minute of the database's clock ends. If little of the minute is left,
+// it is the one that has just been counted, since the clocks may differ a little. Then the next minute counts.
 func (h *Historian) untilMinute() time.Duration {
 	now := time.Now().Add(h.ahead)
 	left := now.Truncate(time.Minute).Add(time.Minute).Sub(now)
@@ -129,8 +129,8 @@ func (h *Historian) askClock(ctx context.Context) error {
 	return err
 }
 
-// awake reports whether the worker helps to measure: it has run tasks of late, or tasks are due that
-// do not run. An idle one sends nothing.
+// awake reports whether the worker helps to measure: it has run tasks recently, or tasks are due and
+// do not run. An idle worker sends nothing.
 func (h *Historian) awake() bool {
 	running := 0
 	for _, n := range h.handlers.Running() {
@@ -145,7 +145,7 @@ func (h *Historian) measure(ctx context.Context, back func() time.Duration) erro
 	mine, err := h.table.TakeSample(short, measureEvery)
 	cancel()
 	if err != nil || !mine {
-		h.due = h.due && err != nil // the worker that measures watches them
+		h.due = h.due && err != nil // the measuring worker watches the due tasks
 		return err
 	}
 	start := time.Now()
@@ -165,10 +165,10 @@ func (h *Historian) measure(ctx context.Context, back func() time.Duration) erro
 	return h.table.AddMinutes(short, sample.Measured(), back())
 }
 
-// report logs the first of some failures.
+// report logs the first of several failures in a row.
 func (h *Historian) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
-		return // which may be why it failed
+		return // the end of ctx may have caused the error
 	}
 	if err != nil {
 		h.events.historyFailed(err, h.failing)

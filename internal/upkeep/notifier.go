@@ -65,7 +65,7 @@ func (n *Notifier) flush() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
-	_ = n.table.Notify(ctx, text) // the tasks are stored
+	_ = n.table.Notify(ctx, text) // after a failure, workers find the stored tasks by polling
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.next = time.Now().Add(notifyPause)

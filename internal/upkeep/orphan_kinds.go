@@ -7,9 +7,8 @@ import (
 	"github.com/falldue/falldue/internal/retry"
 )
 
-// orphanWait is how long a kind must be without a worker that handles it, before other workers delete
-// its finished tasks. A deploy takes less time, in which all workers end before others start, and in
-// which none of these has announced itself yet.
+// orphanWait is how long no worker must have handled a kind before other workers delete its finished tasks.
+// A deploy that stops all workers before it starts new ones takes less time.
 const orphanWait = time.Hour
 
 // orphanKinds decides for which kinds without a handler a worker may delete finished tasks: the
@@ -20,8 +19,8 @@ type orphanKinds struct {
 
 	asked bool            // in this round
 	kinds map[string]bool // the kinds that workers handle, as this round has read them, or nil
-	// since has, by kind, the time from which on each round has found no worker that handles the kind.
-	// This round writes the same to next.
+	// since has, by kind, the time of the first of the last rounds that found no worker for the kind.
+	// This round writes next, which then becomes since.
 	since, next map[string]time.Time
 }
 

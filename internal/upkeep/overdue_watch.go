@@ -45,7 +45,7 @@ func NewOverdueWatch(tables overdue.Tables, queues []string, handlers map[string
 	return &OverdueWatch{tables: tables, queues: queues, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
 }
 
-// Work looks for overdue tasks until ctx ends.
+// Work searches for overdue tasks until ctx ends.
 func (l *OverdueWatch) Work(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -94,7 +94,7 @@ func (l *OverdueWatch) delays(_ context.Context, queue string, _ []store.Head) (
 func (l *OverdueWatch) setDelays(ctx context.Context, finder overdue.Finder, lanes []overdue.Lane) error {
 	workers, err := l.tables.LiveWorkers(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // as of a user without the right
+		return nil //nolint:nilerr // the database user may lack the permission to read the table
 	}
 	return finder.SetDelays(ctx, lanes, func(queue string, at store.Lane) (list []overdue.Limit) {
 		for _, w := range workers {

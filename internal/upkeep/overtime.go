@@ -22,7 +22,7 @@ const (
 	overtimeGrace = 10 * time.Second
 	// overtimeEvery is the shortest time between two lines of the log about a kind.
 	overtimeEvery = time.Minute
-	// overtimeNamed is how many of the tasks are named.
+	// overtimeNamed is how many of a kind's tasks a line names.
 	overtimeNamed = 20
 )
 
@@ -56,7 +56,7 @@ func NewOvertime(observer overtimeObserver, health *control.HealthReport, log *s
 }
 
 // Limit notes that the handler of a run begins and has a timeout. Call returned once, when the handler has
-// returned. It waits until the observer no longer reads the run.
+// returned. That call waits until the observer no longer reads the run.
 func (o *Overtime) Limit(r *run.Run, timeout time.Duration) (returned func()) {
 	since := time.Now().Add(timeout)
 	told := make(chan struct{})

@@ -47,7 +47,7 @@ func NewPermitCleaner(dropPermits dropPage[int64], log *slog.Logger) *PageCleane
 	return &PageCleaner[int64]{dropPermits, keepPermits, events{log}.permitsFailed}
 }
 
-// NewStepCleaner returns a role that deletes the steps of tasks that have gone.
+// NewStepCleaner returns a role that deletes the steps of tasks that are gone.
 func NewStepCleaner(dropSteps func(ctx context.Context, after int64) (last int64, dropped int, err error), log *slog.Logger) *PageCleaner[int64] {
 	drop := func(ctx context.Context, after int64, _ time.Duration) (int64, int, error) {
 		return dropSteps(ctx, after)

@@ -14,9 +14,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// PolicyStore stores the policies of tasks that have one of their own before the
-// tasks, and keeps them stored. A failover may lose a policy that this process has
-// seen in the table. Tasks that are stored later with that policy would never run.
+// PolicyStore stores per-task policies before their tasks, and keeps them stored. A
+// failover may lose a policy that this process has seen in the table. Tasks that are
+// stored later with that policy would never run.
 type PolicyStore struct {
 	table  policyTable
 	events events
@@ -84,7 +84,7 @@ func (k *PolicyStore) Stored(texts map[string]string) {
 	k.Mu.Lock()
 	defer k.Mu.Unlock()
 	for key, text := range texts {
-		if storable.PolicyKey(text) != key { // an edited row, which is not to be stored again
+		if storable.PolicyKey(text) != key { // an edited row, which must not be stored again
 			continue
 		}
 		k.Known[key] = knownPolicy{text, time.Now()}
@@ -106,7 +106,7 @@ func (k *PolicyStore) Work(ctx context.Context) {
 	}
 }
 
-// Restore stores the policies again that this process has seen in the table and that have gone.
+// Restore stores lost policies again: this process has seen them in the table, and they are gone.
 func (k *PolicyStore) Restore(ctx context.Context) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()

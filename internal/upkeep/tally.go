@@ -23,7 +23,7 @@ type pair struct{ queue, kind string }
 type Tally struct {
 	mu   sync.Mutex
 	sums map[pair]*store.Sums
-	// delays has what policies have returned for numbers of attempts: a formula costs more than all else here.
+	// delays remembers delays: to compute a formula costs more than everything else here.
 	delays map[attempted]time.Duration
 }
 
@@ -132,7 +132,7 @@ func (t *Tally) of(queue, kind string) *store.Sums {
 	return sums
 }
 
-// buckets are the greatest lengths of all buckets of a distribution but the last.
+// buckets are the greatest times in the buckets of a distribution, except for the last bucket, which has no limit.
 var buckets = [...]time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
 // note adds a time to a distribution.
