@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Action is what is done to tasks from outside of their runs.
+// Action is a change of tasks from outside their runs.
 type Action = statements.Action
 
 // The actions.
@@ -23,16 +23,16 @@ const (
 	ActExpire    = statements.ActExpire
 )
 
-// ActParams say what to do to which tasks.
+// ActParams select an action and tasks.
 type ActParams struct {
 	Action Action
 	IDs    []int64 // up to MaxBatch
 	State  string  // only tasks in this state, unless it is ""; a retry of done tasks needs it
 	Fence  int64   // only tasks with this fence, unless it is 0
-	// Wait makes Act wait for rows that others have locked. Without it they are left out,
-	// where the engine can do that.
+	// Wait makes Act wait for rows that other transactions have locked. Otherwise Act leaves
+	// these rows out, where the engine can do that.
 	Wait bool
-	// Waits are when tasks that are retried or run now fall due from now on, by their ids.
+	// Waits are the times from now until retried tasks, and tasks to run now, fall due, by task id.
 	Waits map[int64]time.Duration
 	// InPlace gives retried tasks the places in their sequences that they had when they were enqueued. Waits are unused then.
 	InPlace bool
@@ -42,12 +42,12 @@ type ActParams struct {
 	Why string
 }
 
-// Acted is what [Store.Act] has done.
+// Acted is the result of [Store.Act].
 type Acted struct {
 	Done []int64 // the ids of the tasks
-	// Exists has why tasks were not retried whose unique keys others hold, by their ids.
+	// Exists has the errors of tasks that were not retried because other tasks hold their unique keys, by task id.
 	Exists map[int64]*ExistsError
-	// Members reports whether others run after some of the tasks.
+	// Members reports whether other tasks run after some of the tasks.
 	Members bool
 }
 
@@ -124,8 +124,8 @@ func (s *Store) allowed(ctx context.Context, x runner, p ActParams, locking stat
 	return found, err
 }
 
-// act does an action to tasks. It returns errMismatch if some have changed meanwhile, which
-// can be where the engine locks no rows.
+// act applies an action to tasks. It returns errMismatch if some have changed in the meantime, as
+// they can where the engine locks no rows.
 func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask) error {
 	keys := make([]Key, len(found))
 	for i, t := range found {
@@ -183,7 +183,7 @@ func (s *Store) matchAll(ctx context.Context, x runner, stmt statements.Stmt, va
 	return err
 }
 
-// endClaims stores changes that tell the workers of claimed tasks that their claims have ended.
+// endClaims stores changes that notify the workers of claimed tasks: their claims have ended.
 func (s *Store) endClaims(ctx context.Context, x runner, found []statements.AllowedTask) error {
 	for _, t := range found {
 		if t.Claimed == 0 {
@@ -197,7 +197,7 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
-// doneOf returns the claims of done tasks, which begin anew: other tasks continue after their last step.
+// doneOf returns the keys of done tasks, which begin anew. Other tasks continue after their last step.
 func doneOf(found []statements.AllowedTask) (done []Key) {
 	for _, t := range found {
 		if t.State == statements.StateDone {

@@ -31,7 +31,7 @@ func (s *Store) putChange(ctx context.Context, x runner, c Change) error {
 	return err
 }
 
-// Changes returns the changes of the last back, oldest first.
+// Changes returns the changes that were made within back before now, oldest first.
 func (s *Store) Changes(ctx context.Context, back time.Duration) (list []StoredChange, err error) {
 	err = s.read(ctx, s.fixed("read changes", statements.ReadChanges), statements.Values{"back": back.Microseconds()}, func() { list = list[:0] }, func(r row) error {
 		var c StoredChange
@@ -51,11 +51,12 @@ func (s *Store) DropCancels(ctx context.Context, age time.Duration) error {
 	return err
 }
 
-// maxHistory is the greatest number of changes that are kept after which others were made.
+// maxHistory is the greatest number of replaced changes that are kept.
 const maxHistory = 10_000
 
-// DropOldChanges deletes changes after which others of their topics were made, if they are
-// older than age or too many, and the ends of pauses and overrides that nothing is left of.
+// DropOldChanges deletes changes that newer ones of their topics have replaced, if they are
+// older than age or too many. It also deletes old ends of pauses and overrides when no other change of
+// their topics is left.
 func (s *Store) DropOldChanges(ctx context.Context, age time.Duration) error {
 	list, err := s.Changes(ctx, AllChanges)
 	if err != nil {
@@ -101,5 +102,5 @@ func outdated(list []StoredChange, age time.Duration, most int) (ids []int64) {
 	return ids
 }
 
-// TaskSubject begins the subject of a change of a task. Its id follows.
+// TaskSubject begins the subject of a change of a task. The task's id follows.
 const TaskSubject = "task:"

@@ -25,7 +25,7 @@ func NewDelay(f sqlgen.Formula) *Delay { return &Delay{f, f.String()} }
 type Source struct {
 	Lane
 	Delay *Delay
-	// Since is the anchor from which to look, in microseconds since 1970. All tasks
+	// Since is the anchor from which to search, in microseconds since 1970. All tasks
 	// before it have been claimed.
 	Since int64
 	// Room is how many tasks a claim without limits may take from the lane, or 0 for as many as it may take in all.
@@ -63,18 +63,18 @@ func (l Source) formula() *sqlgen.Formula {
 	return &l.Delay.Formula
 }
 
-// Claim is a task that a worker has claimed, with the claim's fence. The values of First and
-// Created are there in any case.
+// Claim is a task that a worker has claimed, with the claim's fence. First and Created always
+// have a value.
 type Claim struct {
 	statements.Claimed
 	Attempts int  // the number of this attempt
 	From     Lane // the lane from which it was claimed
-	// Exhausted reports whether no attempt was left. The claim has counted none then, and
-	// Attempts is the number of the last one.
+	// Exhausted reports whether no attempt was left. The claim has not counted an attempt then,
+	// and Attempts is the number of the last one.
 	Exhausted bool
 	Limits    []Limit // its source's limits
-	// HeldUntil is when limits are last known to have held the tasks of its lane back, in microseconds
-	// since 1970, or 0. It is for package claim to set.
+	// HeldUntil is the last time at which limits are known to have held back tasks of the lane, in
+	// microseconds since 1970, or 0. Package claim sets it.
 	HeldUntil int64
 }
 
@@ -201,7 +201,7 @@ func wantedLanes(sources []Source, delays []*Delay) []statements.WantedLane {
 	return wanted
 }
 
-// claimParams says what a statement is for that claims from lanes with delays.
+// claimParams returns the parameters of a statement that claims from lanes with delays.
 func claimParams(tables dialect.Tables, delays []*Delay, inSlot bool) statements.ClaimParams {
 	params := statements.ClaimParams{Tables: tables, InSlot: inSlot}
 	for _, d := range delays {
@@ -251,7 +251,7 @@ func (s *Store) numbersOf(delays []*Delay) string {
 }
 
 // claimByLane claims in a transaction, with statements that find due tasks, each in as many sources as
-// it can, and one that takes them all.
+// possible, and one that takes all these tasks.
 func (s *Store) claimByLane(ctx context.Context, x runner, p ClaimParams) ([]*Claim, error) {
 	var found []*Claim
 	for next := 0; next < len(p.Sources) && len(found) < p.Limit; {

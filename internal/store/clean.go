@@ -89,14 +89,14 @@ func (s *Store) finishedBySteps(ctx context.Context, places []Place, state strin
 	return found, nil, nil
 }
 
-// CleanParams say which tasks to delete: up to Limit tasks of a lane that finished longer
-// than Retention ago, the oldest first, but for the first Skip.
+// CleanParams select tasks to delete: up to Limit tasks of a lane that finished longer
+// than Retention ago, the oldest first, except for the first Skip.
 type CleanParams struct {
 	Queue     string
 	Lane      Lane
 	Retention time.Duration
 	UpTo      int64 // only tasks with this anchor and earlier ones; 0 is all
-	Since     int64 // no such task has an earlier anchor, or it does not matter
+	Since     int64 // the anchor from which to search; earlier tasks do not matter
 	Skip      int
 	Limit     int
 }
@@ -104,7 +104,8 @@ type CleanParams struct {
 // anyAnchor is later than all anchors, in the year 9999.
 const anyAnchor = int64(253_370_764_800_000_000)
 
-// FirstToKeep returns the anchor of the first of the last most tasks of a lane, or 0 if the lane has fewer tasks.
+// FirstToKeep returns the anchor of the first task to keep if the last most tasks of a lane stay. It returns 0 if the
+// lane has fewer tasks.
 func (s *Store) FirstToKeep(ctx context.Context, queue string, at Lane, most int) (anchor int64, err error) {
 	values := statements.Values{"queue": queue, "others": most - 1}
 	statements.SetLane(values, at)
@@ -147,10 +148,10 @@ func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, er
 	return len(old), last, err
 }
 
-// Expired is what [Store.Expire] has done.
+// Expired is the result of [Store.Expire].
 type Expired struct {
 	IDs     []int64 // of tasks that have expired
-	Members bool    // others run after some of them
+	Members bool    // other tasks run after some of them
 	More    bool    // there may be more such tasks
 }
 
@@ -175,14 +176,14 @@ func (s *Store) Expire(ctx context.Context, queue string, at Lane, within time.D
 	return s.expire(ctx, late, len(late) == MaxBatch, why)
 }
 
-// expire cancels tasks that have not started in time. There may be more such tasks if most is set and some are cancelled.
+// expire cancels tasks that have not started in time. more reports whether there may be other such tasks.
 func (s *Store) expire(ctx context.Context, late []int64, more bool, why string) (Expired, error) {
 	acted, err := s.Act(ctx, ActParams{Action: ActExpire, IDs: late, Why: why})
 	return Expired{acted.Done, acted.Members, more && len(acted.Done) > 0}, err
 }
 
-// ExpireDated cancels those among the first tasks of a lane that have not started by a time of their own, and gives them
-// an error. There may be more of them if these are half of a batch.
+// ExpireDated reads the first tasks of a lane, cancels the tasks that have not started by a time of their own, and gives
+// them an error. If these are half of a batch, there may be more.
 func (s *Store) ExpireDated(ctx context.Context, queue string, at Lane, why string) (e Expired, err error) {
 	values := statements.Values{"queue": queue, "since": int64(0), "limit": MaxBatch}
 	statements.SetLane(values, at)

@@ -24,7 +24,7 @@ type conn struct {
 	classify   func(error) dialect.Class
 	keepsPlans bool                 // Caps.KeepsPlans
 	pooled     bool                 // Caps.TransactionPooling
-	asked      bool                 // Caps.LossWithoutCode: whether it is lost
+	asked      bool                 // whether it is lost, after each error (Caps.LossWithoutCode)
 	odd        string               // Caps.OddSession, until the session was found to be fine
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
@@ -54,8 +54,8 @@ const (
 
 // onConn runs fn on a connection of the pool. It runs fn again on another connection
 // if the connection was dead and fn sent nothing that must not be sent again. It
-// returns soon after ctx has ended, whatever the driver does. fn may go on then, and
-// must not write what the caller reads, except in the function that it gives to query.
+// returns soon after ctx has ended, whatever the driver does. fn may keep running then, and
+// must not write variables that the caller reads, except in the function that it passes to query.
 func (s *Store) onConn(ctx context.Context, fn func(*conn) error) error {
 	s.tried.Store(time.Now().UnixNano())
 	s.uses.Add(1)
@@ -101,8 +101,8 @@ func (s *Store) onAnyConn(ctx context.Context, fn func(*conn) error) error {
 	})
 }
 
-// tryConn runs fn on one connection of the pool, and reports whether it sent what must
-// not be sent again.
+// tryConn runs fn on one connection of the pool, and reports whether fn sent a statement that
+// must not be sent again.
 func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent bool, err error) {
 	held, from, err := s.takeConn(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 	})
 	from.giveBack(held, lost)
 	if silent {
-		s.discardIdle() // they go the same way
+		s.discardIdle() // other idle connections go the same way to the server
 	}
 	if !called {
 		err = lost
@@ -145,7 +145,7 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 }
 
 // conn returns the conn of a driver's connection, which the caller holds. It reports
-// false if the store cannot remember it, and the caller must clear it.
+// false if the store cannot remember the conn. Then the caller must clear it.
 func (s *Store) conn(dc any) (_ *conn, known bool) {
 	if !reflect.ValueOf(dc).Comparable() { // from a driver that wraps another
 		return s.newConn(dc), false
@@ -380,7 +380,7 @@ func (c single) exec(ctx context.Context, stmt statements.Stmt, values statement
 
 // begin begins a transaction at READ COMMITTED. Where the database has one writer at
 // a time, it begins as the writer: a transaction that read first could not write
-// after another one has written. Transactions begin and end by statements, since not
+// after another one has written. Transactions begin and end with statements, since not
 // all drivers end the Commit and the Rollback of a driver.Tx with a context.
 func (c *conn) begin(ctx context.Context, server dialect.Server) error {
 	if err := c.check(ctx); err != nil {

@@ -15,9 +15,9 @@ import (
 // of its own, and returns their ids in the order of entries. Unless it reports that
 // it sent the commit, it stored nothing, and the caller inserts the rows instead.
 //
-// It needs a driver that streams the lines of a COPY, as lib/pq and package pgxdb do. pgx's
-// own driver of database/sql has no method for that whose types others can name.
-// It also needs the right to use the sequence of the ids, which an INSERT does not.
+// copyIn needs a driver that streams the lines of a COPY, as lib/pq and package pgxdb do. pgx's
+// own driver of database/sql has no such method with types that other packages can name.
+// copyIn also needs the permission to use the sequence of the ids, which an INSERT does not.
 func (s *Store) copyIn(ctx context.Context, entries []Entry) (ids []int64, sent bool, err error) {
 	taken := make(chan []int64, 1) // the ids, when the commit is next
 	err = s.transact(ctx, func(c *conn) error {
@@ -101,7 +101,7 @@ type copyWriter interface {
 
 // copyLines makes the lines of a COPY. It is an [io.Reader] of them.
 type copyLines struct {
-	entries []Entry // those whose lines are not made
+	entries []Entry // whose lines are not made yet
 	params  statements.EnqueueParams
 	ids     []int64 // of these entries
 	now     int64

@@ -74,7 +74,7 @@ func (s *Store) notifyWithin(ctx context.Context, x runner, n int, queueOf func(
 	return x.query(ctx, s.notifyStmt(), values, nil, func(row) error { return nil })
 }
 
-// Notify sends a notice to those who listen, on engines with Caps.Notify.
+// Notify sends a notice to listeners, on engines with Caps.Notify.
 func (s *Store) Notify(ctx context.Context, notice string) error {
 	return s.read(ctx, s.notifyStmt(), statements.Values{"channel": s.Channel(), "notice": notice}, func() {}, func(row) error { return nil })
 }

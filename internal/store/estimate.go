@@ -11,16 +11,16 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// group is what tasks that are counted together have in common.
+// group identifies tasks that are counted together.
 type group struct{ queue, kind, state string }
 
 func groupOf(c Count) group { return group{c.Queue, c.Kind, c.State} }
 
-// maxEstimatedLanes is the number of lanes up to which each is looked at.
+// maxEstimatedLanes is the number of lanes up to which an estimate reads each lane.
 const maxEstimatedLanes = 1000
 
-// EstimateCounts estimates what Counts returns, without reading all tasks where the engine can
-// tell. Counts that are not exact say so.
+// EstimateCounts estimates the result of Counts without reading all tasks. Counts that are not
+// exact have Estimated set.
 func (s *Store) EstimateCounts(ctx context.Context) ([]Count, error) {
 	switch s.server.Caps.Catalog {
 	case dialect.PgCatalog:
@@ -43,12 +43,12 @@ const (
 	// fewSampled is the number of tasks in a sample below which their group is counted, if
 	// that is cheap enough: the error of a sample of 400 is about 5 %.
 	fewSampled = 400
-	// countedRows is about the number of tasks that are counted for that.
+	// countedRows is about the number of tasks of small groups that are counted.
 	countedRows = 30_000
 )
 
-// fewPages is the number of pages up to which all tasks are counted, which takes no longer
-// then. Tests set it to less.
+// fewPages is the number of pages up to which all tasks are counted, since a sample would take
+// as long. Tests lower it.
 var fewPages int64 = 8 * sampledPages
 
 // estimateBySample counts the tasks in a sample of evenly spaced pages. It then counts the tasks
@@ -70,7 +70,7 @@ func (s *Store) estimateBySample(ctx context.Context) (list []Count, err error) 
 	}
 	err = s.Retry(ctx, func() error {
 		return s.transact(ctx, func(c *conn) error {
-			// By what the server expects it would compile these statements, for a second.
+			// The server expects much work, and would compile these statements for a second.
 			if err := c.execText(ctx, statements.NoJIT); err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func (s *Store) estimateBySample(ctx context.Context) (list []Count, err error) 
 	return list, err
 }
 
-// sample takes a sample of a table of so many pages and, as far as is known, rows.
+// sample takes a sample of a table. rows is negative if the number of rows is not known.
 func (s *Store) sample(ctx context.Context, x runner, pages, rows int64) ([]Count, error) {
 	step := pages / sampledPages
 	first := rand.Int64N(step)

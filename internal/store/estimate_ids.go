@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// firstParts is into how many parts the ids are split before it is known where tasks are.
+	// firstParts is the number of parts into which the ids are split at first.
 	firstParts = 64
-	// idParts is about into how many parts they are split then, in proportion to the tasks, and
-	// mostIDParts into how many at last, unless the estimate settles before.
+	// idParts is about the number of parts after the next split, in proportion to the tasks. Each further
+	// split doubles the number, up to mostIDParts, unless the estimate settles before.
 	idParts, mostIDParts = 320, 5120
-	// settledBy is the part of an estimate by which splitting may change it once it has settled.
+	// settledBy is the greatest part of an estimate by which a split changes a settled one.
 	settledBy = 0.1
 	// readTasks is the number of tasks that are read in each part, the first ones.
 	readTasks = 50
@@ -22,12 +22,12 @@ const (
 // earliest and latest are before and after all anchors.
 const earliest, latest = int64(0), int64(250_000_000_000_000_000)
 
-// fewTasks is the number up to which all tasks are counted, which takes no longer then. Tests set
-// it to less.
+// fewTasks is the number up to which all tasks are counted, since an estimate would take as long.
+// Tests lower it.
 var fewTasks int64 = 2 * (firstParts + idParts) * readTasks
 
-// idRange is a range of ids, with the tasks that were seen in it and of how many in all each
-// of them stands for.
+// idRange is a range of ids, with the tasks that were seen in it. Each of these tasks stands for
+// scale tasks.
 type idRange struct {
 	since, until int64
 	seen         map[group]int64
@@ -49,9 +49,9 @@ func tasksIn(ranges []idRange) (n float64) {
 	return n
 }
 
-// estimateByIDs counts the first tasks in ranges of ids. Ranges with many tasks are split, since ids
-// may lie close together in several places that are far apart, until that changes little. Then it
-// counts small groups of these lanes.
+// estimateByIDs counts the first tasks in ranges of ids. Since ids may be close together in several
+// places that are far apart, it splits ranges with many tasks until that changes little. Then it counts
+// small groups through their lanes.
 func (s *Store) estimateByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
 	few, err := s.fewTasks(ctx)
 	if err != nil {
@@ -119,7 +119,8 @@ func (s *Store) readFirst(ctx context.Context, ranges []idRange) ([]idRange, err
 			return err
 		})
 		if r.scale = 1; err == nil && n == readTasks {
-			// There may be none for long before the first and after the last. Tasks may have gone meanwhile.
+			// The range may begin long before its first task, and end long after its last. Tasks may have been
+			// deleted in the meantime.
 			var rest idRange
 			rest, err = s.span(ctx, *r)
 			r.since, r.until = first, max(rest.until, last+1)
@@ -132,7 +133,7 @@ func (s *Store) readFirst(ctx context.Context, ranges []idRange) ([]idRange, err
 	return ranges, nil
 }
 
-// splitBigIDs splits the ranges with many tasks, into about so many parts, and reads the first tasks of these.
+// splitBigIDs splits the ranges with many tasks into about most parts, and reads the first tasks of these.
 func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange, most int) ([]idRange, error) {
 	all := 1 + tasksIn(ranges)
 	var kept, parts []idRange

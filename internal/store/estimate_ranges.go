@@ -10,22 +10,21 @@ import (
 )
 
 const (
-	// exactRange is the number of tasks up to which InnoDB counts what is in a range for
-	// certain. Beyond ten pages it reads those, multiplies, and doubles the result, up to half of
-	// the table. So what it has counted is below doubledRange, and the other numbers are above.
+	// exactRange is the number of tasks up to which InnoDB certainly counts a range. Of a range with
+	// more than ten pages, it reads ten pages, multiplies, and doubles the result, up to half of the
+	// table. So numbers that it has counted are below doubledRange, and others are above.
 	exactRange, doubledRange = 500, 2000
-	// countedRange is the number up to which the tasks of a range are counted instead, as long
-	// as these are not more than countedRows in all.
+	// countedRange is the number up to which falldue counts the tasks of a range itself, until it
+	// has counted countedRows in all.
 	countedRange = 20_000
-	// sampleTasks is about the number of tasks in a part of a range by which it is found out
-	// by how much InnoDB is wrong. Up to mostSamples parts are counted, until they have
-	// sampledTasks in all.
+	// sampleTasks is about the number of tasks in a part of a range that is counted to measure
+	// the error of InnoDB. Up to mostSamples parts are counted, until they have sampledTasks in all.
 	sampleTasks, mostSamples, sampledTasks = 10_000, 20, 50_000
-	// rangesAtOnce is the number of ranges whose plans one statement asks for.
+	// rangesAtOnce is the number of ranges in one explained statement.
 	rangesAtOnce = 64
-	// allParts is about into how many parts the ranges are split, in proportion to the tasks
-	// that are expected in them: mostSplits times, each time into splits parts at most. The more
-	// parts, the more pages are read.
+	// allParts is about the number of parts into which the ranges are split, in proportion to
+	// their expected tasks: mostSplits times, each time into splits parts at most. The more parts,
+	// the more pages are read.
 	allParts, splits, mostSplits = 256, 16, 3
 )
 
@@ -105,8 +104,8 @@ func (s *Store) expected(ctx context.Context, ranges []statements.LaneRange) (li
 	return list, nil
 }
 
-// calibration has how many tasks were counted in ranges that InnoDB does not count, and how
-// many it expected there.
+// calibration has the number of counted tasks in ranges that InnoDB does not count, and the
+// number that InnoDB expected there.
 type calibration struct{ counted, expected int64 }
 
 func (c *calibration) add(counted, expected int64) {
@@ -115,10 +114,10 @@ func (c *calibration) add(counted, expected int64) {
 	}
 }
 
-// factor returns by what to multiply what InnoDB expects.
+// factor returns the factor for the numbers that InnoDB expects.
 func (c *calibration) factor() float64 {
 	if c.counted == 0 {
-		return 0.5 // it doubles what it has computed
+		return 0.5 // InnoDB doubles its result
 	}
 	return min(float64(c.counted)/float64(c.expected), 2)
 }
@@ -139,7 +138,7 @@ func (s *Store) calibrate(ctx context.Context, ranges []statements.LaneRange, ex
 			return err
 		}
 		left -= n
-		if n < 2*sampleTasks { // these are all
+		if n < 2*sampleTasks { // the part has no more tasks
 			parts, counted = append(parts, part), append(counted, n)
 		}
 	}
@@ -151,7 +150,7 @@ func (s *Store) calibrate(ctx context.Context, ranges []statements.LaneRange, ex
 }
 
 // countRanges counts the lanes that InnoDB does not count, the smallest first, as long as that
-// is cheap. It adds what is known exactly, and returns the other ranges.
+// is cheap. It adds the counted ranges, and returns the others.
 func (s *Store) countRanges(ctx context.Context, ranges []statements.LaneRange, expected []int64, add func(r statements.LaneRange, n int64, estimated bool), found *calibration) (rest []statements.LaneRange, left []int64, err error) {
 	places := make([]int, len(ranges))
 	for i := range places {
@@ -194,7 +193,7 @@ func (s *Store) countRange(ctx context.Context, r statements.LaneRange, most int
 }
 
 // splitBig splits the ranges with many tasks. InnoDB expects no more than half of the table in
-// any, and the errors of many parts cancel each other out.
+// any range, and the errors of many parts cancel each other out.
 func (s *Store) splitBig(ctx context.Context, ranges []statements.LaneRange, expected []int64) ([]statements.LaneRange, []int64, error) {
 	for range mostSplits {
 		all := int64(1)

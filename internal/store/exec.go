@@ -15,13 +15,13 @@ package store
 // bad. lib/pq does so even if the statement was sent and only the answer was lost. A
 // task would be stored twice, or a claim made that no worker knows of.
 //
-// Where a session reads what others have not committed (Caps.DirtyReads), read, once and
-// seldom begin a transaction, too.
+// Where a session reads uncommitted rows (Caps.DirtyReads), read, once and seldom begin a
+// transaction, too.
 //
 // Behind a pooler in transaction mode nothing is prepared ([pooled]).
 //
-// write wraps once and inTx, and Retry wraps read: they run again what contention
-// undid. Where the database has one writer at a time, write queues up the writers of
+// write wraps once and inTx, and Retry wraps read: they run the statements again after
+// contention. Where the database has one writer at a time, write queues up the writers of
 // this process.
 
 import (
@@ -83,7 +83,7 @@ func reading[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (
 }
 
 // onReader calls fn with a connection for statements that change nothing. Where a session
-// reads what others have not committed, fn runs in a transaction, which does not.
+// reads uncommitted rows, fn runs in a transaction, which does not.
 func (s *Store) onReader(ctx context.Context, fn func(*conn) error) error {
 	if s.server.Caps.DirtyReads {
 		return s.transact(ctx, fn)
@@ -91,7 +91,7 @@ func (s *Store) onReader(ctx context.Context, fn func(*conn) error) error {
 	return s.onConn(ctx, fn)
 }
 
-// resultOf returns the result of fn, which run runs. There is none after an error: the
+// resultOf returns the result of fn, which run runs. There is no result after an error: the
 // commit may have failed, or fn may still be running.
 func resultOf[T any](fn func(runner) (T, error), run func(func(runner) error) error) (T, error) {
 	var result, none T
@@ -116,8 +116,8 @@ func (s *Store) seldom(ctx context.Context, stmt statements.Stmt, values stateme
 	})
 }
 
-// once runs fn, which sends a single statement. For that it begins a transaction only where
-// the statement might otherwise read what others have not committed.
+// once runs fn, which sends a single statement. It begins a transaction only where the
+// statement would otherwise read uncommitted rows.
 func once[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (T, error) {
 	if s.server.Caps.DirtyReads {
 		return inTx(ctx, s, fn)
@@ -201,7 +201,7 @@ func (s *Store) unlessCancelled(ctx context.Context, err error) error {
 	return err
 }
 
-// contentionTries is how often a transaction is tried that contention undoes. A
+// contentionTries is how often a transaction is tried if contention undoes it. A
 // deadlock has one victim, so a few tries are enough. If contention lasts longer, its
 // error is returned.
 const contentionTries = 10

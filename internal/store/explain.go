@@ -24,8 +24,8 @@ type Explained struct {
 }
 
 // explainedBatch is the number of tasks that an explained statement changes, and of lanes of
-// a statement that grows with them. Of many the share of a small table is so large that
-// reading all of it costs less.
+// a statement that grows with them. With a greater number, to read all of a small table would
+// cost less.
 const explainedBatch = 4
 
 // planned is a statement to explain.
@@ -71,8 +71,8 @@ func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, 
 	return s.explainAll(ctx, list)
 }
 
-// freeClaims returns the statements that claim from sources without limits, but for the one
-// that takes what others have found.
+// freeClaims returns the statements that claim from sources without limits, except for the one
+// that takes found tasks.
 func (s *Store) freeClaims(p ClaimParams) (list []planned) {
 	if len(p.Sources) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func (s *Store) explained(ctx context.Context, p planned) (Explained, error) {
 	})
 	e.WholeTable = slices.ContainsFunc(e.Plan, whole.MatchString)
 	if class := s.server.Classify(err); err != nil && ctx.Err() == nil && (class == dialect.Other || class == dialect.ReadOnly) {
-		e.Err, err = err, nil // as for a user without the right to the statement
+		e.Err, err = err, nil // for example, the user lacks the permission for the statement
 	}
 	return e, s.explain(err)
 }

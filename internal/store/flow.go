@@ -18,17 +18,17 @@ type (
 	Edge = statements.Edge
 )
 
-// Flow says which of the entries of an enqueue run after which.
+// Flow has the dependencies among the entries of an enqueue.
 type Flow struct {
-	// Waiters are the entries that run after others, with what they do at deaths.
+	// Waiters are the entries that run after others, with their reaction to dead members.
 	Waiters map[int]statements.OnDeath
-	// Edges are the entries after which they run, as indices.
+	// Edges are the dependencies, as indices of entries.
 	Edges []FlowEdge
 	// Sibling is a task whose waiters run after all entries, too, or 0.
 	Sibling int64
 }
 
-// FlowEdge says that an entry runs after another one.
+// FlowEdge means that the entry Waiter runs after the entry Member.
 type FlowEdge struct{ Member, Waiter int }
 
 // EnqueueFlow is [Store.Enqueue] for the entries of a flow: some run after others. Its error
@@ -106,7 +106,7 @@ func (s *Store) putFlow(ctx context.Context, x runner, ids []int64, flow Flow, b
 	})
 }
 
-// flowLog is the participant that says of members how they have ended.
+// flowLog is the participant that records how members have ended.
 type flowLog struct{ s *Store }
 
 func (l flowLog) joins(e *Settlement) bool {
@@ -128,7 +128,7 @@ func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) erro
 	return nil
 }
 
-// markEdges says how members have ended, and returns how many tasks run after them.
+// markEdges records how members have ended, and returns how many tasks run after them.
 func (s *Store) markEdges(ctx context.Context, x runner, members []int64, outcome string) (n int64, err error) {
 	err = inBatches(s, members, func(batch []int64) error {
 		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), statements.Values{"outcome": outcome}, idRows(batch))
@@ -149,7 +149,7 @@ func (s *Store) WaitersOf(ctx context.Context, members []int64) (ids []int64, er
 	})
 }
 
-// Verdict is what is to become of a waiter.
+// Verdict is a decision about a waiter.
 type Verdict struct {
 	ID      int64
 	Queue   string
@@ -157,10 +157,10 @@ type Verdict struct {
 	Corrupt error // why the waiter's row cannot be read, or nil; it stays blocked then
 }
 
-// Fate says what is to become of a waiter.
+// Fate is what happens to a waiter next.
 type Fate int
 
-// What can become of a waiter.
+// The fates of waiters.
 const (
 	StaysBlocked Fate = iota
 	Opens
@@ -212,20 +212,20 @@ func (s *Store) waiterStates(ctx context.Context, x runner, stmt statements.Stmt
 	return list, err
 }
 
-// OnDeath returns what a blocked task does at the deaths of its members. It reports false if
-// the task is not blocked.
+// OnDeath returns the reaction of a blocked task to dead members. It reports false if the task
+// is not blocked.
 func (s *Store) OnDeath(ctx context.Context, id int64) (on statements.OnDeath, ok bool, err error) {
 	list, err := s.waiters(ctx, s.batch("waiters by id", 1, statements.WaitersByID), nil, idRows([]int64{id}))
 	if err == nil && len(list) > 0 {
 		err = list[0].corrupt
 	}
-	if err != nil || len(list) == 0 || list[0].State != statements.StateBlocked { // it may have been cancelled or deleted
+	if err != nil || len(list) == 0 || list[0].State != statements.StateBlocked { // the task may have been cancelled or deleted
 		return 0, false, err
 	}
 	return statements.OnDeath(list[0].OnDeath), true, nil
 }
 
-// fateOf says what becomes of a waiter.
+// fateOf decides the fate of a waiter.
 func fateOf(w waiterState) Fate {
 	if w.corrupt != nil {
 		return StaysBlocked
@@ -371,7 +371,7 @@ func (s *Store) Neighbors(ctx context.Context, ids []int64, after bool, limit in
 	return list[:min(len(list), limit)], err
 }
 
-// ForgetMembers deletes the edges of waiters that have gone, up to [MaxBatch] of them.
+// ForgetMembers deletes the edges of up to [MaxBatch] waiters that are gone.
 func (s *Store) ForgetMembers(ctx context.Context, waiters []int64) error {
 	rows, stmt := idRows(waiters), s.batch("edges of", len(waiters), statements.EdgesOf)
 	for {
@@ -402,7 +402,7 @@ func (s *Store) dropEdges(ctx context.Context, list []Edge) error {
 	return err
 }
 
-// EdgeKey is the place of an edge among all.
+// EdgeKey is the place of an edge in the order of all edges.
 type EdgeKey struct{ Member, Waiter int64 }
 
 // CheckEdges compares up to [MaxBatch] edges with their tasks, beginning behind a given edge. It
@@ -413,7 +413,7 @@ type EdgeKey struct{ Member, Waiter int64 }
 // corrected edges. err is the first error; CheckEdges corrects the other edges nevertheless.
 func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, waiters []int64, err error) {
 	values := statements.Values{"task_id": after.Member, "waiter": after.Waiter, "limit": MaxBatch}
-	// In a transaction of its own it reads nothing that is not committed.
+	// A transaction reads only committed rows.
 	n, corrupt := 0, error(nil)
 	page, err := inTx(ctx, s, func(x runner) (list []statements.CheckedEdge, err error) {
 		n, corrupt = 0, nil
@@ -465,7 +465,7 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 	return last, waiters, err
 }
 
-// markActed says of members what an action has made of them. It reports whether there are any.
+// markActed records the outcome of an action in the edges of members. It reports whether some tasks are members.
 func (s *Store) markActed(ctx context.Context, x runner, a Action, tasks []statements.AllowedTask) (bool, error) {
 	outcome := map[Action]string{
 		ActCancel: statements.OutcomeCancelled, ActExpire: statements.OutcomeCancelled, ActRetry: statements.OutcomePending,

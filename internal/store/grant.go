@@ -43,8 +43,8 @@ func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
 	return g
 }
 
-// without takes out of the grants what was for tasks that the claim does not get, and returns what
-// to put back into the permits, which have the token.
+// without removes from the grants the share of tasks that the claim does not get, and returns the grants with
+// which to restore the permits. These permits have the token.
 func (g *grants) without(outrun map[*Claim]bool, token int64) (back []statements.Grant) {
 	kept := g.list[:0]
 	for _, one := range g.list {
@@ -119,9 +119,8 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	return claims, s.extendPermits(ctx, x, token, g.list)
 }
 
-// returnPermits puts back what was in permits that were taken in vain, so that they name no claim
-// that is not made: its task would have the place in a sequence, and might be claimed later with
-// other permits.
+// returnPermits restores permits that were taken in vain. Otherwise they would name a claim that was not
+// made: its task would have the place in a sequence, and might be claimed later with other permits.
 func (s *Store) returnPermits(ctx context.Context, x runner, token int64, back []statements.Grant) error {
 	return inBatches(s, back, func(list []statements.Grant) error {
 		rows := statements.GrantColumns.Rows(len(list), func(i int) *statements.Grant { return &list[i] })
@@ -130,7 +129,7 @@ func (s *Store) returnPermits(ctx context.Context, x runner, token int64, back [
 	})
 }
 
-// extendPermits lets the permits of rates count from the claim on, which came after them.
+// extendPermits lets the permits of rates count from the claim on, which came after the permits.
 func (s *Store) extendPermits(ctx context.Context, x runner, token int64, list []statements.Grant) error {
 	byWait := map[int64][]statements.Grant{}
 	for _, g := range list {

@@ -22,7 +22,7 @@ type Filter struct {
 	After            int64 // only greater ids match
 	Upto             int64 // and no greater ones than this
 	Brief            bool  // without payloads, results, metadata and errors
-	Newest           bool  // from the greatest id down: After and Upto are ids from above
+	Newest           bool  // from the greatest id down: only ids below After match, and none below Upto
 	Limit            int
 }
 
@@ -69,8 +69,8 @@ func keyValues(key string) statements.Values {
 	return statements.Values{"key": key, "part_first": key + "/", "part_within": "/" + key + "/", "part_last": "/" + key}
 }
 
-// Span returns how many of the first tasks that match a filter there are, up to its Limit,
-// and the id of the last one.
+// Span counts the tasks that match a filter, up to its Limit, and returns the id of the last
+// counted one.
 func (s *Store) Span(ctx context.Context, f Filter) (n int, last int64, err error) {
 	p, values := f.params()
 	stmt := s.stmt(stmtKey{name: "span", filter: p}, func() statements.Stmt { return statements.Span(s.server, s.tables, p) })

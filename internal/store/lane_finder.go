@@ -28,7 +28,7 @@ type sweepStrategy struct {
 	otherTook    time.Duration // how long the last sweep the other way took
 	trial        bool          // the next sweep tries this way
 	retryOther   time.Time     // when to try the other way again although it was slower
-	lanes        int           // that the last sweep found, but for one of many queues
+	lanes        int           // that the last sweep found, unless it swept many queues
 }
 
 const (
@@ -50,8 +50,8 @@ const (
 	minStepTime = 500 * time.Microsecond
 )
 
-// Find finds up to most lanes behind places in queues. It returns the places at which to go on, or
-// none after all lanes. With an error, it returns what it has found before.
+// Find finds up to most lanes behind places in queues. It returns the places at which to continue, or
+// none after all lanes. Even with an error, it returns the lanes found before.
 func (w *LaneFinder) Find(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
 	if !w.store.server.Caps.LooseScan {
 		return w.store.Sweep(ctx, places, most)
@@ -80,8 +80,8 @@ func (w *LaneFinder) Find(ctx context.Context, places []Place, most int) (found 
 	return found, nil, nil
 }
 
-// together finds the lanes of those queues that had few when they were last swept, with one statement, and returns
-// the places that are left.
+// together uses one statement to find the lanes of queues that had few lanes when they were last swept. It returns the
+// places that are left.
 func (w *LaneFinder) together(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
 	var small []Place
 	for _, place := range places {
@@ -97,7 +97,7 @@ func (w *LaneFinder) together(ctx context.Context, places []Place, most int) (fo
 	start := time.Now()
 	found, left, err := w.store.Sweep(ctx, small, most)
 	w.recordGroups(ctx, time.Since(start), len(found)+len(small), err)
-	if len(left) > 0 { // it failed, or some of them have many
+	if len(left) > 0 { // the sweep failed, or some queues have many lanes
 		for _, place := range left {
 			w.strategies[place.Queue].lanes = groupedLanes + 1
 		}
@@ -123,7 +123,7 @@ func (w *LaneFinder) Recheck(ctx context.Context, queue string, sources []Source
 	return w.store.Recheck(ctx, queue, sources)
 }
 
-// findIn finds up to most lanes behind a place, and returns the place at which to go on.
+// findIn finds up to most lanes behind a place, and returns the place at which to continue.
 func (w *LaneFinder) findIn(ctx context.Context, place Place, most int) (heads []Head, next *Place, err error) {
 	strategy := w.strategies[place.Queue]
 	if strategy == nil {
@@ -166,8 +166,8 @@ func (w *LaneFinder) sweep(ctx context.Context, strategy *sweepStrategy, place P
 	return headsOf(found), next, false, err
 }
 
-// recordGroups records how long a sweep of many queues took, for which steps from lane to lane are so many
-// statements. New statistics may make the next one faster.
+// recordGroups records how long a sweep of many queues took. Without it, steps from lane to lane would have been so
+// many statements. New statistics may make the next sweep faster.
 func (w *LaneFinder) recordGroups(ctx context.Context, took time.Duration, steps int, err error) {
 	if err == nil && took <= max(10*slowSweep, 4*time.Duration(steps)*minStepTime) {
 		w.slow = 0

@@ -16,7 +16,7 @@ type Reason int
 const (
 	// Emptied: none is due.
 	Emptied Reason = iota
-	// More: the claim was to take no more, or did not come to them.
+	// More: the claim took as many tasks as it should, or did not come to these.
 	More
 	// Saturated: the limit Name admits no more.
 	Saturated
@@ -24,12 +24,12 @@ const (
 	Outrun
 )
 
-// Rest is what a claim under limits left of a source.
+// Rest describes the tasks that a claim under limits left in a source.
 type Rest struct {
 	Why  Reason
 	Name string        // of the limit
 	Wait time.Duration // until the limit admits another task, or 0 if unknown
-	Next *NextTask     // of a sequence: what the other tasks wait for, or nil
+	Next *NextTask     // of a sequence: the task that the others wait for, or nil
 }
 
 // NextTask is the task of a sequence that has begun and waits for its next attempt.
@@ -146,7 +146,7 @@ func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quota
 	return err
 }
 
-// quotas reads what the limits of sources admit.
+// quotas reads the quotas of the limits of sources.
 func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string]*quota, error) {
 	limits := map[string]Limit{}
 	var names []string
@@ -209,8 +209,8 @@ func saturated(from Source, quotas map[string]*quota) *quota {
 // wantedTasks asks for up to room tasks of a source, in addition to the before tasks found earlier.
 type wantedTasks struct{ source, room, before int }
 
-// find finds due tasks that the limits of their sources admit, counts them there, and
-// says what is left of each source.
+// find finds due tasks that the limits of their sources admit, subtracts them from the
+// quotas, and returns the rest of each source.
 func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
 	search := search{p: p, quotas: quotas, emptied: make([]bool, len(p.Sources)), counts: make([]int, len(p.Sources)), rooms: make([]int, len(p.Sources)), seen: map[int64]bool{}}
 	for first := 0; first < len(p.Sources); { // one priority after the other
@@ -245,19 +245,19 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 	return found, rests, nil
 }
 
-// search is what [Store.find] has found so far.
+// search has the tasks that [Store.find] has found so far.
 type search struct {
 	p       ClaimParams
 	quotas  map[string]*quota
 	found   []*Claim
 	emptied []bool         // of the sources
-	counts  []int          // of what was found in them
+	counts  []int          // of tasks found in the sources
 	rooms   []int          // their shares in the current round
-	seen    map[int64]bool // the tasks that were found: they are locked, but not for this transaction
+	seen    map[int64]bool // found tasks: this transaction has locked them, and may find them again
 }
 
-// round looks once into each of the sources from first up to end, into several with one statement
-// as long as they cannot find more together than their limits admit. It reports whether another round
+// round searches each of the sources from first up to end once. One statement searches several sources
+// as long as they cannot find more together than their limits admit. round reports whether another round
 // may find more.
 func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) (again bool, err error) {
 	r.share(first, end)
@@ -276,8 +276,8 @@ func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) 
 	return again, nil
 }
 
-// share shares what is left of the claim among the sources from first up to end that may have tasks: a limit may
-// admit more tasks than there are, and one key is not to take all.
+// share divides the rest of the claim among the sources from first up to end that may have tasks: a limit may
+// admit more tasks than there are, and one key must not take all.
 func (r *search) share(first, end int) {
 	var open []Source
 	var places []int
@@ -294,7 +294,7 @@ func (r *search) share(first, end int) {
 	}
 }
 
-// add adds what was found, and reports whether some source may have more.
+// add adds found tasks, and reports whether some source may have more.
 func (r *search) add(list []*Claim, wanted []wantedTasks) (more bool) {
 	returned := map[int]int{}
 	for _, c := range list {
@@ -314,8 +314,8 @@ func (r *search) add(list []*Claim, wanted []wantedTasks) (more bool) {
 	return more
 }
 
-// plan returns into which sources to look with the next statement, beginning with next, for up to the
-// share of each, and the source after them. It reserves what they may find.
+// plan returns the sources that the next statement searches, beginning with next, each with its share, and
+// the source after them. It reserves these shares.
 func (r *search) plan(s *Store, next, end int) (wanted []wantedTasks, after int) {
 	most := r.p.Limit - len(r.found)
 	for ; next < end && most > 0; next++ {
@@ -326,7 +326,7 @@ func (r *search) plan(s *Store, next, end int) (wanted []wantedTasks, after int)
 			continue
 		case len(wanted) > 0 && !s.findsTogether(r.p.Sources[wanted[0].source], from):
 			return wanted, next
-		case room == 0 && saturated(from, r.quotas) == nil: // others may leave some of what is reserved
+		case room == 0 && saturated(from, r.quotas) == nil: // other sources may leave some of their reserved shares
 			return wanted, next
 		case room == 0:
 			continue
@@ -339,7 +339,7 @@ func (r *search) plan(s *Store, next, end int) (wanted []wantedTasks, after int)
 	return wanted, next
 }
 
-// findsTogether reports whether one statement can look into two sources.
+// findsTogether reports whether one statement can search two sources.
 func (s *Store) findsTogether(a, b Source) bool {
 	if Ordered(a.Limits) || Ordered(b.Limits) {
 		return false

@@ -21,8 +21,8 @@ const (
 	WaiterMark = reservedMetadata + "waiter"
 )
 
-// timeoutMark is the name in metadata of the time that a task's handler has, such as "1m30s". Few
-// tasks have a time of their own, so that it has no column.
+// timeoutMark is the name in metadata of a task's own timeout, such as "1m30s". Few tasks have one,
+// so it has no column.
 const timeoutMark = reservedMetadata + "timeout"
 
 // expireMark is the name in metadata of the time by which a task must have started, such as "2026-12-11T14:02:00Z".
@@ -62,8 +62,8 @@ func HasMark(stored []byte, mark string) bool {
 	return len(stored) > 0 && bytes.Contains(stored, []byte(mark))
 }
 
-// ReadTimeout returns the time that a task's handler has, or 0 if its kind's timeout applies. A text that falldue
-// never writes counts as 0.
+// ReadTimeout returns a task's own timeout, or 0 if the kind's timeout applies. A text that falldue never writes
+// counts as 0.
 func ReadTimeout(stored []byte) time.Duration {
 	d, err := time.ParseDuration(readMark(stored, timeoutMark))
 	if err != nil {
@@ -94,8 +94,8 @@ func readMark(stored []byte, mark string) string {
 	return metadata[mark]
 }
 
-// HasExpired reports whether a task has not started by a time of its own, if it is claimed from a lane at now, by the
-// database's clock. Tasks of other lanes have started.
+// HasExpired reports whether a task that is claimed from a lane at now, by the database's clock, has missed a time of
+// its own. Only tasks of lanes of new tasks can miss it: others have started.
 func HasExpired(metadata []byte, from Lane, now int64) bool {
 	if len(metadata) == 0 || !from.New() {
 		return false
@@ -104,8 +104,8 @@ func HasExpired(metadata []byte, from Lane, now int64) bool {
 	return !at.IsZero() && now > at.UnixMicro()
 }
 
-// Marked returns metadata with marks, with the time that the handler has unless it is 0, and with the time by which the
-// task must have started unless that is zero.
+// Marked returns metadata with marks, with the task's own timeout unless it is 0, and with the time by which the task
+// must have started unless that time is zero.
 func Marked(metadata map[string]string, marks []string, timeout time.Duration, expireAt time.Time) map[string]string {
 	if len(marks) == 0 && timeout == 0 && expireAt.IsZero() {
 		return metadata

@@ -16,7 +16,7 @@ type (
 	Sums = statements.Sums
 	// SpanSums are the sums of a span.
 	SpanSums = statements.SpanSums
-	// Distribution is how long some things took.
+	// Distribution counts durations by their length.
 	Distribution = statements.Distribution
 )
 
@@ -50,7 +50,7 @@ func (s *Store) AddMinutes(ctx context.Context, sums []Sums, back time.Duration)
 	return err
 }
 
-// MinuteParams say which sums [Store.Minutes] returns.
+// MinuteParams select the sums that [Store.Minutes] returns.
 type MinuteParams struct {
 	From, To        time.Time
 	Step            time.Duration // one of Steps
@@ -80,7 +80,7 @@ func (s *Store) DropOldMinutes(ctx context.Context) error {
 	for _, step := range statements.Steps {
 		keep := Steps[time.Duration(step)*time.Second].Microseconds()
 		for full := true; full; {
-			upto := time.Now().AddDate(100, 0, 0).UnixMicro() // of the rest, all that are old
+			upto := time.Now().AddDate(100, 0, 0).UnixMicro() // the last statement deletes all old rows
 			values := statements.Values{"span": int64(step), "keep": keep, "skip": 999}
 			err := s.read(ctx, s.fixed("old minutes", statements.OldMinutes), values, func() { full = false }, func(r row) (err error) {
 				full = true

@@ -36,7 +36,7 @@ func (s *Store) join(ctx context.Context, x runner, batch []*Settlement, lost []
 	return nil
 }
 
-// Of each task, so many recorded attempts are kept. The first ones show how the trouble began.
+// For each task, the first and the last recorded attempts are kept. The first ones show how the trouble began.
 const firstRecords, lastRecords = 10, 40
 
 // attemptLog is the participant that records failed and lost attempts, and deletes the

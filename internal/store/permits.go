@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// heldBy returns the names of the limits whose permits a claim of a task may hold until it ends. A
-// rate has counted its start.
+// heldBy returns the names of the limits whose permits a claim of a task may hold until it ends. The
+// permits of rates do not depend on the end.
 func heldBy(queue, kind, key string) (names []string) {
 	for _, owner := range []string{"kind " + kind, "queue " + queue} {
 		for _, form := range []LimitForm{Running, Sequence} {
@@ -29,7 +29,7 @@ func heldBy(queue, kind, key string) (names []string) {
 }
 
 // keepPermits keeps the permits of tasks whose claims are ended, for as long as their leases
-// would have lasted: their handlers go on until their workers know. See [Store.FreePermits].
+// would have lasted: their handlers run until their workers notice the end. See [Store.FreePermits].
 func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.AllowedTask) error {
 	leases, names := map[Key]int64{}, map[string]bool{}
 	for _, t := range ended {
@@ -102,9 +102,9 @@ func (s *Store) eachPermit(ctx context.Context, x runner, names map[string]bool,
 	return nil
 }
 
-// DropPermits looks at the next permits after one, and deletes the permits that have been free for keep. It
-// returns the last one that it looked at, or 0 after all, and how many it has deleted. It looks at up
-// to MaxBatch. Claims make again what they need.
+// DropPermits reads up to MaxBatch permits after one, and deletes the permits that have been free for keep. It
+// returns the last permit that it read, or 0 at the end, and the number of deleted permits. Claims make the permits
+// that they need again.
 func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration) (last int64, dropped int, err error) {
 	values := statements.Values{"after": after, "keep": keep.Microseconds(), "limit": MaxBatch}
 	var page []statements.PagedPermit
@@ -131,7 +131,7 @@ func (s *Store) DropPermits(ctx context.Context, after int64, keep time.Duration
 	if len(page) == MaxBatch {
 		last = page[len(page)-1].ID
 	}
-	if err != nil { // the next page is another one
+	if err != nil { // the next call continues after this page nevertheless
 		return last, 0, err
 	}
 	return last, len(free), nil

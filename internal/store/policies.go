@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// aloneFor is how long storing policies outside the caller's transaction may take. That
-// transaction may have the pool's only connection.
+// aloneFor is how long storing policies outside the caller's transaction may take. The
+// caller's transaction may have the pool's only connection.
 const aloneFor = time.Second
 
 // PutPolicies stores the texts of policies under their keys, unless they are stored
@@ -26,7 +26,7 @@ const aloneFor = time.Second
 // would wait for each other, and deadlock if they wait for other rows, too. So policies
 // are stored on another connection, even if the caller has a transaction. They are
 // stored in tx only if there is no other connection, or if the database has one writer
-// at a time, who may be tx.
+// at a time, which may be tx.
 func (s *Store) PutPolicies(ctx context.Context, tx Tx, texts map[string]string) (stored bool, err error) {
 	if tx == nil {
 		err := s.putAlone(ctx, texts)

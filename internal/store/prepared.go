@@ -30,8 +30,8 @@ const (
 	// maxPrepared is the greatest number of statements prepared on a connection. The
 	// one that ran least recently makes room for a new one.
 	maxPrepared = 40
-	// slowRun is how long a run takes after which the plan may be to blame. A plan
-	// that reads a whole table of 50,000 tasks takes longer.
+	// slowRun is the time above which the plan of a run may be to blame. A plan that
+	// reads a whole table of 50,000 tasks takes longer.
 	slowRun = 5 * time.Millisecond
 	// planFor is how long a statement stays prepared even if its runs are slow. To
 	// prepare it anew costs two round trips.

@@ -7,16 +7,16 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// NewTask is a task that has been stored lately.
+// NewTask is a task that has been stored recently.
 type NewTask = statements.NewTask
 
-// News tells whether there are tasks or changes that a worker does not know of.
+// News shows whether there are tasks or changes that a worker does not know.
 type News struct {
 	Task    int64 // the greatest id of a task, or 0
-	Changes int64 // the sum of the ids of recent changes: another one if there is another change
+	Changes int64 // the sum of the ids of recent changes, which differs after another change
 }
 
-// News returns the newest task, and what is known of the changes of the last back.
+// News returns the news. Changes that were made within back before now are recent.
 func (s *Store) News(ctx context.Context, back time.Duration) (n News, err error) {
 	err = s.read(ctx, s.fixed("news", statements.News), statements.Values{"back": back.Microseconds()}, func() { n = News{} }, func(r row) error {
 		task, err := r.int(0)

@@ -7,12 +7,11 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// Profiled is how many tasks have a policy's delay and an anchor in a minute in common.
+// Profiled is the number of tasks with the same delay and with anchors in the same minute.
 type Profiled = statements.Profiled
 
-// Profile counts the tasks that wait or run, by all that their due times depend on: those
-// with a key, or that have its parts, or all if it is "". Rows that hold no numbers where those should be are left
-// out.
+// Profile counts waiting and running tasks by everything that their due times depend on. It counts tasks
+// with a key, or with its parts, or all tasks if key is "". It leaves out rows with texts instead of numbers.
 func (s *Store) Profile(ctx context.Context, key string) (list []Profiled, err error) {
 	stmt, values := s.fixed("profile", statements.Profile), statements.Values(nil)
 	if key != "" {
