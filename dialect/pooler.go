@@ -35,11 +35,24 @@ func PoolTransactions(ctx context.Context, db Queryer, s Server) (Server, error)
 	return s, nil
 }
 
+// stepChecks is how often sendsInOneStep checks: a session parses a statement again if others have changed tables since.
+const stepChecks = 3
+
 // sendsInOneStep returns an error if the driver does not parse and run a statement in
 // one transaction. PostgreSQL replaces 'now' by the begin of the transaction when it
-// parses a statement. A pooler may change the session between two transactions. The number makes the text of each
-// check differ, since a session that kept the statement could parse it again when it runs it.
+// parses a statement. A pooler may change the session between two transactions.
 func sendsInOneStep(ctx context.Context, db Queryer) error {
+	for range stepChecks {
+		if err := checkStep(ctx, db); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStep is one check of sendsInOneStep. The number makes the text of each check differ, since a session that kept
+// the statement could parse it again when it runs it.
+func checkStep(ctx context.Context, db Queryer) error {
 	var inOne bool
 	query := fmt.Sprintf("select 'now'::timestamptz = transaction_timestamp() and $1::boolean /* %d */", rand.Uint64())
 	err := db.QueryRowContext(ctx, query, true).Scan(&inOne)

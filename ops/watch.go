@@ -67,7 +67,7 @@ const (
 // new tasks only where ids ascend, which is not so on TiDB.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
-	if err := w.begin(ctx); err != nil {
+	if err := w.begin(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	tick := time.NewTicker(max(every, time.Millisecond))

@@ -138,6 +138,11 @@ func TestWatchEndsWithTheErrorOfItsFunction(t *testing.T) {
 		}
 		b := newBacklog(t, engine)
 		i := b.ops(nil)
+		ended, stop := context.WithCancel(t.Context())
+		stop()
+		if err := i.Watch(ended, time.Millisecond, func(ops.Event) error { return nil }); err != nil {
+			t.Errorf("a watch whose context has ended returns %v", err)
+		}
 		enough := errors.New("enough")
 		got := make(chan error, 1)
 		looked := make(chan struct{})
