@@ -55,8 +55,8 @@ type RetryOptions struct {
 	// on. The task has not run since then, however often you ask. Defaults to 0: any fence.
 	Fence int64
 	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
-	// enqueued after it. Its wait counts from its enqueue, for metrics and for [backoff.Policy.WithStartWithin] too.
-	// Defaults to false: the end of the sequence.
+	// enqueued after it. Metrics and [backoff.Policy.WithStartWithin] then count its wait from its
+	// enqueue. Defaults to false: the end of the sequence.
 	InPlace bool
 	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A
 	// [json.RawMessage] is taken as it is. The arguments change only if the task is retried. The

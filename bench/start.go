@@ -30,12 +30,12 @@ var programs = map[string]struct{ create, serve, user, dsn string }{
 // give up durability for speed. stop ends the server and removes its data.
 func start(ctx context.Context, engine string) (dsn string, stop func(), err error) {
 	if engine == tiDB {
-		return "", nil, fmt.Errorf("bench starts no TiDB; name a server by --dsn or %s, for a user who may create databases. go tool tidb-server -store unistore -path FOLDER, in internal/testdb/tidb, builds and runs one", testdb.ServerVariable(engine))
+		return "", nil, fmt.Errorf("bench starts no TiDB; name a server with --dsn or %s, for a user who may create databases. go tool tidb-server -store unistore -path FOLDER, in internal/testdb/tidb, builds and runs one", testdb.ServerVariable(engine))
 	}
 	p := programs[engine]
 	create, serve := find(p.create), find(p.serve)
 	if create == "" || serve == "" {
-		return "", nil, fmt.Errorf("no %s server: there are no programs %s and %s here; name a server by --dsn or %s, for a user who may create databases",
+		return "", nil, fmt.Errorf("no %s server: there are no programs %s and %s here; name a server with --dsn or %s, for a user who may create databases",
 			engine, p.create, p.serve, testdb.ServerVariable(engine))
 	}
 	dir, err := os.MkdirTemp("", "falldue-bench-"+engine+"-")

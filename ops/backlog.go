@@ -86,7 +86,7 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 			c = append(c, courseSpan{after(s.from, math.MinInt64), after(s.to, math.MaxInt64), s.policy})
 		}
 		if !known {
-			err = fmt.Errorf("ops: the policy of kind %s, which has waiting tasks, is not known", t.Kind)
+			err = fmt.Errorf("ops: kind %s has waiting tasks, and its policy is not known", t.Kind)
 		}
 		return c, err
 	}

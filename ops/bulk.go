@@ -97,23 +97,23 @@ func (o *Ops) CancelMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bu
 }
 
 // DeleteMany deletes the tasks that match a filter, as [falldue.Queue.Delete] does, whatever their
-// states. Tasks that run are left unless BulkOptions.Running is set. Otherwise it is like
+// states. Running tasks stay unless BulkOptions.Running is set. Otherwise DeleteMany is like
 // [Ops.CancelMany].
 func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActDelete, f, opts)
 }
 
 // RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or tasks of
-// another final state if the filter has one. BulkOptions.Spread says when they fall due.
-// Otherwise it is like [Ops.CancelMany].
+// another final state if the filter has one. BulkOptions.Spread sets when the tasks fall due.
+// Otherwise RetryMany is like [Ops.CancelMany].
 func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
 // RunNowMany makes the waiting tasks that match a filter due: those that back off after a failure, are snoozed or were
-// enqueued for later. Their attempts, their policies and their places in sequences stay. Tasks that are due
-// already stay due, and tasks that run are left. BulkOptions.Spread says when they fall due, which is never later than
-// before for tasks that have not failed. Otherwise it is like [Ops.CancelMany].
+// enqueued for later. Their attempts, their policies and their places in sequences stay. Due and running tasks do not
+// change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due later than
+// before. Otherwise RunNowMany is like [Ops.CancelMany].
 func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRunNow, f, opts)
 }

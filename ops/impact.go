@@ -244,7 +244,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		}
 		policy, known := p.policies.Code(t)
 		if !known {
-			return nil, fmt.Errorf("ops: the policy of kind %s, which has waiting tasks, is not known", g.Kind)
+			return nil, fmt.Errorf("ops: kind %s has waiting tasks, and its policy is not known", g.Kind)
 		}
 		late.groups, late.delays = append(late.groups, g), append(late.delays, delayOf(g, policy))
 	}

@@ -59,9 +59,10 @@ func newSpreader(s Spread, now time.Time) *spreader {
 	return p
 }
 
-// plan returns how long after their statement the next n tasks fall due. taken is called
-// when that statement has ended. A batch begins where the one before it ended at the
-// latest, however long its statement took, so that no second has more than its share.
+// plan returns when the next n tasks fall due, as times after the statement that changes them.
+// The caller calls taken when that statement has ended. The next batch then begins after the
+// latest time at which the statement can have made its last task due. So no second has more
+// tasks than its share, even if a statement takes long.
 func (p *spreader) plan(n int) (waits []time.Duration, taken func()) {
 	before := p.since()
 	from := max(p.next-before, 0)

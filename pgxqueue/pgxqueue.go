@@ -29,12 +29,11 @@ import (
 )
 
 // New returns a queue on a pool. It is like [falldue.New], except that
-// [falldue.Notifications].Listen defaults to a function that listens on a connection of its own, with the settings of
-// the pool. For that connection the pool's BeforeConnect is called. AfterConnect and the
-// pool's other hooks are not called for it: what AfterConnect sets, such as search_path
-// by a SET, does not hold there, and listening does not need it. After MaxConnLifetime of
-// the pool another connection takes its place. Do not close the pool while
-// [falldue.Queue.Run] is running.
+// [falldue.Notifications].Listen defaults to a function that listens on a separate connection, with the settings of
+// the pool. The pool's BeforeConnect is called for that connection. AfterConnect and the
+// pool's other hooks are not called, since listening needs none of their settings, such as a
+// search_path. The connection is replaced after the pool's MaxConnLifetime. Do not close the
+// pool while [falldue.Queue.Run] is running.
 //
 // The queue takes a connection from the pool for each statement or transaction and
 // gives it back, as the application does. If the pool allows two or more connections, a

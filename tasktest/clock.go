@@ -61,14 +61,15 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	}
 }
 
-// Advance moves the clock ahead by d, from each time at which a task falls due to the
-// next, and runs each task when it falls due, as [Drain] does. It returns the tasks that
-// ran, in that order. A day of retries takes about as long as its runs do. Tasks fall due
-// on the way if q would run them: in the queues of its configuration, of kinds that it
-// handles. Where a limit holds a task back, it continues to when the limit admits it. The
-// schedules that [periodic.New] has made on q enqueue their tasks on the way. Where it stops,
-// and at the end, it also deletes the tasks whose retention has expired, and cancels or unblocks tasks
-// that run after others, as workers do.
+// Advance moves the clock ahead by d, and runs each task when it falls due, as [Drain] does.
+// It returns the tasks that ran, in that order. The clock jumps from one due time to the
+// next, so a day of retries takes only as long as its runs.
+//
+// Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it
+// handles. If a limit delays a task, the clock also stops when the limit admits the task. The
+// schedules that [periodic.New] has made on q enqueue their tasks on the way. At each stop and at
+// the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks
+// tasks that run after others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
 // this process or another, since the lease would end. It ends the test if a task runs for

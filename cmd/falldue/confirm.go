@@ -16,7 +16,7 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
 }
 
-// confirm returns nil if the user agrees: by --yes, or by an answer at the terminal. what
+// confirm returns nil if the user agrees: with --yes, or with an answer at the terminal. what
 // says what the command is about to do.
 func confirm(cmd *cobra.Command, what string, yes bool) error {
 	if yes {

@@ -127,7 +127,7 @@ func resumeCommand() *cobra.Command {
 				}
 				text := fmt.Sprintf("resumed %s\n%12s  tasks are due now\n", subject, grouped(woken.Due))
 				if woken.Unknown > 0 {
-					text += fmt.Sprintf("%12s  more wait whose policy is not known; name it by --policy\n", grouped(woken.Unknown))
+					text += fmt.Sprintf("%12s  more wait whose policy is not known; give it with --policy\n", grouped(woken.Unknown))
 				}
 				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
@@ -148,7 +148,7 @@ func resumeCommand() *cobra.Command {
 func wokenWarning(w ops.Woken) string {
 	text := fmt.Sprintf("this makes %s due immediately", words.Count(w.Due, "waiting task"))
 	if w.Unknown > 0 {
-		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (name it by --policy)", grouped(w.Unknown))
+		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (give it with --policy)", grouped(w.Unknown))
 	}
 	return text
 }

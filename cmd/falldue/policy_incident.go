@@ -76,7 +76,7 @@ func policyRampCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			over, err := ops.ParseDuration(args[2])
 			if args[1] != "over" || err != nil {
-				return mistake(fmt.Errorf("%q instead of over and a time, as in policy ramp charge over 30m", strings.Join(args[1:], " ")))
+				return mistake(fmt.Errorf("%q: must be over and a duration, such as: policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}
 			f.until = args[2]
 			return f.set(cmd, args[0], func(p *ops.Profile, o ops.Override) ([]ops.OverrideStep, error) {

@@ -31,7 +31,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		}{
 			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
 			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
-			{exitUsage, "changes 400 waiting tasks whose policy is not known (name it by --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
+			{exitUsage, "changes 400 waiting tasks whose policy is not known (give it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
@@ -39,9 +39,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `slower by 0: must be a factor above 0`, []string{"slow", "mail", "0x"}},
 			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
-			{exitUsage, `instead of over and a time`, []string{"ramp", "mail", "over", "lunch"}},
+			{exitUsage, `"over lunch": must be over and a duration`, []string{"ramp", "mail", "over", "lunch"}},
 			{exitUsage, `tasks let run over 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
-			{exitUsage, `the policy of kind mail, which has waiting tasks, is not known`, []string{"ramp", "mail", "over", "30m"}},
+			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
 			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)
