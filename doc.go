@@ -5,7 +5,7 @@
 //
 // A row holds two facts: the number of attempts of its task (attempts) and the
 // time from which its wait counts (updated_at). A policy is an expression over
-// those facts that says when the task runs again. It is rendered into SQL, and
+// those facts that gives the time of the next run. It is rendered into SQL, and
 // the database evaluates it:
 //
 //	due  :=  updated_at + f(attempts) <= now
@@ -61,9 +61,9 @@
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL
 // of the queue, and internal/store runs it. Package queuetest is the conformance
-// suite for any engine and driver. Package ops answers the questions of who
-// operates falldue: what policies do, what waits, and what a task has ahead of it.
-// Package dash is a web page that answers them, and package signals has metrics, log lines and
+// suite for any engine and driver. Package ops is for operators: it shows waiting tasks, the
+// effect of policies, and the attempts that a task has left, and changes many tasks at a time.
+// Package dash is a web page for operators, and package signals has metrics, log lines and
 // health checks for other tools.
 // Package flow makes tasks run after others, and package many runs a handler for many tasks together.
 // Package steps divides a handler into steps whose results survive.

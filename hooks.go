@@ -6,14 +6,14 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Event is a run of a task that has begun or ended. One that has begun has the Outcome
-// [OutcomeNone]. The end is an event when it is settled: what it says is in the database.
+// Event is the start or the end of a task's run. A start has the Outcome [OutcomeNone]. An end
+// is an event only when its outcome has been stored in the database.
 type Event struct {
 	RunInfo
 	// Outcome is how the run ended.
 	Outcome Outcome
-	// Err is the error that the handler returned, or that says why the task is dead without
-	// a run, or nil. A handler that panicked has a [PanicError] in it.
+	// Err is the error that the handler returned, or the reason why the task is dead without
+	// a run, or nil. If the handler panicked, Err has a [PanicError] in it.
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration

@@ -187,9 +187,9 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 
 // For package periodic:
 
-// Entry returns the task that p describes, as schedules store it, and a hash of its kind and
-// arguments, which does not depend on what the codec makes of them. Settings that the tasks of a
-// schedule cannot have give an error.
+// Entry returns the task that p describes, as schedules store it, and a hash of its kind and its
+// arguments before the codec encodes them. The error names a setting that the tasks of a schedule
+// cannot have.
 func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error) {
 	if p.kind == nil {
 		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")

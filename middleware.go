@@ -185,8 +185,8 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 //   - A panic of the handler, or of middleware inside, is an error of next with a
 //     [PanicError] in it. A panic of the function itself fails the attempt likewise.
 //   - The errors that next returns match the handler's in errors.Is and errors.As, and
-//     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if the handler's context has ended
-//     so. [Run.Outcome] says what they make of the task.
+//     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if that has ended the handler's
+//     context. [Run.Outcome] returns how the run would end with them.
 //
 // [KindConfig].Timeout does not limit it, but the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc
@@ -206,10 +206,10 @@ type runCalls interface {
 	WouldEnd(f *outcome.Failure) outcome.Outcome
 }
 
-// Outcome returns how the run ends if its handler and all middleware return err: what
-// middleware has from next, for example. It is [OutcomeCancelled] or [OutcomeLost] for any
-// err if the task no longer belongs to the worker. The worker settles the task after that,
-// and may still find it lost; an [Event] says what became of it.
+// Outcome returns how the run ends if its handler and all middleware return err, such as the
+// error that next returned. It is [OutcomeCancelled] or [OutcomeLost] for any err if the task no
+// longer belongs to the worker. The worker settles the task later, and may still find it lost;
+// an [Event] has the final outcome.
 func (r *Run) Outcome(err error) Outcome {
 	if r.task == nil {
 		if err != nil {

@@ -34,7 +34,7 @@ type EnqueueOptions struct {
 	// kind's, which is not stored: a change of the kind's policy then applies to the
 	// task.
 	Policy backoff.Policy
-	// Key says what the task belongs to, such as "customer:42". [KeyOf] makes a key with parts.
+	// Key is the task key: what the task belongs to, such as "customer:42". [KeyOf] makes a key with parts.
 	// Up to 128 visible ASCII characters are stored as they are, any other text as its hash.
 	// Defaults to "": the key of [Kind.KeyedBy], or none.
 	Key string

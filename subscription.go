@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// SubscribeOptions say which events a [Subscription] has. The zero value is for all of them.
+// SubscribeOptions select the events of a [Subscription]. The zero value selects all of them.
 type SubscribeOptions struct {
 	// Kinds are the names of the kinds whose tasks have events. Defaults to all.
 	Kinds []string

@@ -19,7 +19,7 @@ type Preset struct {
 	Name string `json:"name"`
 	// Doc describes the preset in a few sentences.
 	Doc string `json:"doc"`
-	// Source says where the formulas come from: author, title, section.
+	// Source is the origin of the formulas: author, title, section.
 	Source string `json:"source"`
 	// Params are the parameters, in the order in which arguments without names
 	// are assigned to them.
@@ -42,7 +42,7 @@ type Param struct {
 	Name string `json:"name"`
 	// Doc describes the parameter.
 	Doc string `json:"doc"`
-	// Kind says what the parameter measures.
+	// Kind is what the parameter measures.
 	Kind ParamKind `json:"kind"`
 	// Default is the default value, as text.
 	Default string `json:"default"`
@@ -52,7 +52,7 @@ type Param struct {
 	Max float64 `json:"max"`
 }
 
-// ParamKind says what a parameter measures.
+// ParamKind is what a parameter measures.
 type ParamKind string
 
 // The kinds of parameters.
@@ -107,7 +107,7 @@ var presets = slices.Concat(curvePresets, snsPresets, visualizationPresets, jitt
 
 // Policy returns the policy of the preset with the given arguments. Each must be
 // a constant formula. A parameter without an argument has its default. The
-// error says which argument is unknown, given twice, or out of range.
+// error names the argument that is unknown, given twice, or out of range.
 func (p Preset) Policy(args []sqlgen.MacroArg) (Policy, error) {
 	policy, err := p.expand(args)
 	if err != nil {

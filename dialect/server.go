@@ -24,7 +24,7 @@ type Server struct {
 }
 
 // ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
-// old or lacks something that falldue needs. The text says what, and what to do.
+// old or lacks something that falldue needs. The text names it and suggests a fix.
 var ErrUnsupported = errors.New("database server not supported")
 
 // Queryer is what [Probe] queries: a *sqlx.DB, *sql.DB, *sql.Conn or transaction.

@@ -10,14 +10,14 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Counts says how many of the tasks that a task runs after have ended, and how.
+// Counts is the number of a task's dependencies, by their states.
 type Counts struct {
 	Pending, Done, Dead, Cancelled, Deleted int64
 }
 
-// CountsOf counts the tasks that a task runs after: for a callback, its batch's tasks. They
-// are known as long as the row of the task itself is there: after that the error wraps
-// [falldue.ErrNotFound]. The counts of a task that runs after nothing are zero.
+// CountsOf counts the dependencies of a task, such as the tasks of a callback's batch. When the
+// row of the task itself has been deleted, the error wraps [falldue.ErrNotFound]. A task without
+// dependencies has zero counts.
 func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 	s := hooks.StoreOf(q)
 	n, err := s.CountEdges(ctx, id)

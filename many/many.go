@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/worker"
 )
 
-// Config says which tasks a batch has. The zero value is ready for use.
+// Config limits the batches. The zero value is ready for use.
 type Config[A any] struct {
 	// Most is how many tasks a batch has at most: 2 to 1,000, and no more than the Concurrency of the kind's queue, since
 	// each task occupies a handler of the queue while it waits and runs. With a multiple of Most as Concurrency, a batch

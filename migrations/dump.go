@@ -33,7 +33,7 @@ var ErrFormat = errors.New("migrations: unknown format")
 // File is a file with a migration, or with one direction of it.
 type File struct{ Name, Text string }
 
-// DumpParams says which files [Dump] returns.
+// DumpParams selects the files that [Dump] returns.
 type DumpParams struct {
 	Tables dialect.Tables
 	Format Format

@@ -27,9 +27,9 @@ type Future struct {
 	GivenUp bool
 }
 
-// Ahead returns the next attempts of a task under policy p, which is the task's own or
-// its kind's, up to most: 1 to 1,000,000. A finished task has none. The error comes from
-// an invalid policy, or names the allowed numbers.
+// Ahead returns the next attempts of a task under policy p, which is the per-task policy or the
+// policy of the kind. It returns up to most attempts: 1 to 1,000,000. A finished task has none.
+// Ahead returns an error if the policy is invalid, or most is out of range.
 func Ahead(t falldue.TaskInfo, p backoff.Policy, most int) (Future, error) {
 	if err := p.Err(); err != nil {
 		return Future{}, err

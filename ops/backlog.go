@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Backlog is what waits at one moment, for [Scenario].
+// Backlog is the tasks that wait at one moment, for [Scenario].
 type Backlog struct {
 	// Kind is the kind of all its tasks, or "" if they have any kind.
 	Kind string

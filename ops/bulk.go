@@ -25,7 +25,7 @@ type BulkOptions struct {
 	After int64
 	// Running makes [Ops.DeleteMany] delete tasks that run, too.
 	Running bool
-	// Spread says when the tasks of [Ops.RetryMany] and [Ops.RunNowMany] fall due.
+	// Spread sets when the tasks of [Ops.RetryMany] and [Ops.RunNowMany] fall due.
 	Spread Spread
 	// InPlace is [falldue.RetryOptions].InPlace for the tasks of [Ops.RetryMany]. It excludes Spread.
 	InPlace bool
@@ -34,17 +34,17 @@ type BulkOptions struct {
 	Report func(BulkReport)
 }
 
-// BulkReport says what a change of many tasks has done.
+// BulkReport is the result of a change of many tasks.
 type BulkReport struct {
 	// Changed is the number of tasks that were changed or, in a dry run, would have been.
 	Changed int64
 	// Left is the number of tasks that matched the filter and were left alone: they run,
 	// or were changed by another caller at the same time.
 	Left int64
-	// Failed is the number of tasks that the database refused to change, because of a
-	// trigger or a foreign key of yours for example, that another transaction had locked, or
-	// that are not retried because others hold their unique keys ([falldue.ExistsError]). Failures
-	// has the first 100 of them.
+	// Failed is the number of tasks that could not be changed: the database refused it, such as
+	// by a trigger or a foreign key of yours, another transaction had locked the row, or another
+	// task holds the unique key of a retried one ([falldue.ExistsError]). Failures has the first
+	// 100 of them.
 	Failed   int64
 	Failures []BulkFailure
 	// Undecodable is the number of tasks that were left alone because Config.Codec cannot

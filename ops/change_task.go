@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TaskChange says what [Ops.ChangeTask] changes. Zero fields stay as they are.
+// TaskChange is a change of a task by [Ops.ChangeTask]. Fields that are not set change nothing.
 type TaskChange struct {
 	// Fence is the fence that the task must have: the Fence of the [falldue.TaskInfo] that you decided on.
 	// It is a pointer, since new tasks have the fence 0. Defaults to nil: any fence.

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// Level says how bad a finding is.
+// Level is the severity of a finding.
 type Level int
 
 // The levels.
@@ -43,8 +43,8 @@ type Finding struct {
 	// Check is the name of the check, such as clock.
 	Check string
 	Level Level
-	// Text says what was found, and Advice what to do about it. Advice is "" if there is
-	// nothing to do.
+	// Text describes the finding, and Advice suggests a fix. Advice is "" if there is nothing
+	// to do.
 	Text, Advice string
 }
 
@@ -58,10 +58,10 @@ type check struct {
 // checkLimit is how long a check may take.
 const checkLimit = 10 * time.Second
 
-// Diagnose checks the server, the tables and what waits in them, as far as the server's
-// catalog allows, and returns one finding or more for each check. A check that fails, or takes longer than 10 seconds, is a finding
-// too and does not keep the others from being made. Diagnose changes nothing. The error is
-// ctx's.
+// Diagnose checks the server, the tables and the waiting tasks, as far as the server's catalog
+// allows, and returns one finding or more for each check. A check that fails, or takes longer
+// than 10 seconds, is a finding, too, and the other checks are still made. Diagnose changes
+// nothing. It returns an error only if ctx has ended.
 func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	for _, c := range []check{

@@ -13,7 +13,7 @@ import (
 
 // Plan is a statement of a worker, and how the server runs it.
 type Plan struct {
-	// Statement says what the statement is for:
+	// Statement is the purpose of the statement:
 	//
 	//	sweep                 finds the lanes of the queue
 	//	next_lane             the same on MySQL, MariaDB and TiDB, from lane to lane

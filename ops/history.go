@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// HistoryFilter says which part of the history [Ops.History] returns.
+// HistoryFilter selects the part of the history that [Ops.History] returns.
 type HistoryFilter struct {
 	// From and To limit the time in which spans begin, by the database's clock. To defaults to now, and From to an
 	// hour before To.

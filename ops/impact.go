@@ -42,11 +42,11 @@ func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }
 
-// Impact returns what an override would do to the tasks that wait now, compared with the
-// policies and overrides that hold now, with loads up to a horizon as for
-// [Profile.Forecast]. A more specific override continues to hold for its tasks. For a subject
-// with a key take the profile of that key. The error comes from an invalid horizon, or an
-// override that cannot be made of the policies that are known.
+// Impact returns the effect of an override on the waiting tasks, compared with the policies and
+// overrides that are in effect now, with loads up to a horizon as for [Profile.Forecast]. A more
+// specific override stays in effect for its tasks. For a subject with a key, use the profile of
+// that key. Impact returns an error if the horizon is invalid, or if the override cannot be
+// compiled with the known policies.
 func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
@@ -221,15 +221,15 @@ const (
 	maxRelease      = 7 * 24 * time.Hour
 )
 
-// Release returns the steps of an override under which the tasks of a subject that would be
-// due now without any override become due over a time, the longest overdue first,
-// and equally many in each step: for [Ops.SetPolicy], with an Until after that
-// time. It ends a hold, or an outage after which too many tasks are due, without a herd. A
-// step is a minute, or a 60th of the time if that is more. Tasks that fail meanwhile wait
-// longer than under their policy, by the time or by how late the others are at most.
+// Release returns the steps of an override that releases tasks gradually, such as after a hold
+// or an outage. Without any override, many tasks of the subject would be due now. With these steps
+// they become due over a time, the longest overdue first, and equally many in each step. Pass the
+// steps to [Ops.SetPolicy], with an Until after that time. A step is a minute, or a 60th of the
+// time if that is more. A task that fails in the meantime waits longer than under its policy, by
+// at most that time, or the time by which the others are late.
 //
-// The error says which times are allowed, 1 minute to 7 days, or that the policy of tasks
-// is not known.
+// The time must be 1 minute to 7 days, and the policies of the tasks must be known, or Release
+// returns an error.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < time.Minute || over > maxRelease {
 		return nil, fmt.Errorf("ops: tasks let run over %v: must be %v to %v", over, time.Minute, maxRelease)

@@ -36,8 +36,8 @@ func OverrideName(o backoff.Override) string {
 	return o.String()
 }
 
-// StepText says which step of an override holds, such as " (step 2 of 5)". It is "" if there
-// is one alone.
+// StepText returns the number of an override's current step, such as " (step 2 of 5)". It is ""
+// if there is only one.
 func StepText(o Override) string {
 	if len(o.Steps) < 2 {
 		return ""

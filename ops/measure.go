@@ -16,7 +16,7 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// Benchmark says what [Measure] does.
+// Benchmark configures [Measure].
 type Benchmark struct {
 	// Schema is [falldue.Config]'s.
 	Schema string

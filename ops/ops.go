@@ -49,11 +49,11 @@ func New(q *falldue.Queue) *Ops {
 	return &Ops{queue: q, inside: inside, store: inside.Store()}
 }
 
-// WithPolicies returns an Ops that assumes other policies of kinds, by kind, as the code that
-// handles them has them. The policy of the kind "" is for all kinds without one here. They come
-// before the policies of the kinds that the queue handles, and those before the policies that live
-// workers announce. If the policy of a kind is unknown, so is when its failed tasks are due. The
-// error comes from an invalid policy.
+// WithPolicies returns an Ops that assumes these policies of kinds, such as if no worker with
+// the kinds is live. The policy of the kind "" is for all other kinds. These policies are used
+// first, then those of the kinds that the queue handles, and then those that live workers
+// announce. If the policy of a kind is unknown, so are the due times of its failed tasks.
+// WithPolicies returns an error if a policy is invalid.
 func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		if err := policies[kind].Err(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// OwnPolicy is a policy that tasks of a kind in a queue have of their own, see
+// OwnPolicy is the per-task policy of tasks of a kind in a queue: see
 // [falldue.EnqueueOptions].
 type OwnPolicy struct {
 	// Key is the key in [falldue.TaskInfo.Policy], and Text the policy if it can be read.
@@ -33,9 +33,9 @@ const (
 // endOfTime is a moment after which no task falls due.
 var endOfTime = time.Date(9200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// OwnPolicies lists the policies that tasks which wait or run have of their own, by key, queue
-// and kind. It jumps from lane to lane in the index, and counts up to 10,000 tasks in each of up
-// to 1,000 lanes.
+// OwnPolicies lists the per-task policies of waiting and running tasks, by key, queue and kind.
+// It jumps from lane to lane in the index, and counts up to 10,000 tasks in each of up to 1,000
+// lanes.
 func (o *Ops) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
 	queues, err := o.store.Queues(ctx)
 	if err != nil {

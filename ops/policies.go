@@ -177,8 +177,8 @@ func taskIn(queue string, at store.Lane) falldue.TaskInfo {
 	return falldue.TaskInfo{Queue: queue, State: falldue.State(at.State), Key: at.Key, Priority: at.Priority, Kind: at.Kind, Policy: at.Policy, Attempts: at.Attempts}
 }
 
-// PolicyByKey returns the policy that tasks have of their own under a key, which is the Policy
-// of a [falldue.TaskInfo]. Its error wraps [falldue.ErrNotFound] if no such policy is stored.
+// PolicyByKey returns the per-task policy with a key, which is the Policy of a
+// [falldue.TaskInfo]. Its error wraps [falldue.ErrNotFound] if no such policy is stored.
 func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, error) {
 	texts, err := o.store.Policies(ctx, []string{key})
 	if err != nil {

@@ -39,9 +39,8 @@ type Retry struct {
 // maxRetries is the greatest number of retries of a Schedule.
 const maxRetries = 1_000_000
 
-// Preview returns the schedule that a policy gives, up to the number of retries. The
-// error comes from an invalid policy, or from a number of retries outside 1
-// to 1,000,000.
+// Preview returns the schedule of a policy, up to the number of retries. It returns an error if
+// the policy is invalid, or if the number is not 1 to 1,000,000.
 func Preview(p backoff.Policy, retries int) (Schedule, error) {
 	if err := p.Err(); err != nil {
 		return Schedule{}, err

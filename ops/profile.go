@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Profile is what waits at one moment, in enough detail to say when it falls due under any
-// policy. A running task counts as one that waits from the end of its lease on.
+// Profile describes the tasks that wait at one moment, in enough detail to compute when they
+// fall due under any policy. A running task counts as one that waits from the end of its lease on.
 type Profile struct {
 	// At is the time of the database's clock.
 	At time.Time
@@ -26,12 +26,12 @@ type Profile struct {
 	policies Policies
 }
 
-// Profile reads what waits, with one statement that reads all waiting tasks: two to five
-// seconds for each million, and a few more if the server has to read them from the disk.
-// Everything that is made of a profile costs the database nothing more. To limit the time, use a context with
-// a deadline; MySQL, MariaDB and TiDB finish the statement all the same.
+// Profile reads all waiting tasks with one statement, which takes two to five seconds for each
+// million, and a few more if the server has to read them from the disk. The methods of the
+// result don't use the database. To limit the time, use a context with a deadline; MySQL, MariaDB
+// and TiDB finish the statement all the same.
 //
-// Overrides of the policies of single keys are not in it, see [Ops.ProfileKey].
+// A profile lacks the overrides of single keys: see [Ops.ProfileKey].
 func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
 // ProfileKey is [Ops.Profile] for the tasks of one key only, as [falldue.TaskInfo] has it.
@@ -239,8 +239,8 @@ type Forecast struct {
 	All   KindLoad   // the sum of all kinds; its Kind is ""
 }
 
-// Stalled lists, by name, the kinds with due tasks that a pace is 0 for. While there are such kinds, the pace of
-// all kinds does not say when the backlog is gone.
+// Stalled lists, by name, the kinds that have due tasks and a pace of 0. While there are such kinds, the pace of
+// all kinds cannot predict the end of the backlog.
 func (f Forecast) Stalled(p Pace) (kinds []string) {
 	for _, k := range f.Kinds {
 		if k.Due > 0 && p.Of(k.Kind) == 0 {

@@ -36,16 +36,15 @@ const (
 	maxRamp = 3 * 24 * 60
 )
 
-// Ramp proposes steps from what holds for a kind now, such as a hold, to another policy, so
-// that at most perMinute of the tasks that wait now fall due in a minute, as far as they do
-// not without it either. Tasks that are due already do not count. Those for which a more
-// specific override continues to hold are not in it. The first step is at 0, and replaces the
-// override of the kind that is set now.
+// Ramp proposes steps from the current policy of a kind, such as a hold, to another policy. In
+// each minute, at most perMinute of the tasks that wait now fall due, unless more would fall due
+// without the steps, too. Tasks that are due already do not count, nor do tasks with a more
+// specific override. The first step is at 0, and replaces the current override of the kind.
 //
 // Where several queues have different policies in effect, the steps begin with the policy of most tasks.
 //
-// The error comes from an invalid policy or rate, or says that the policy of the kind is not
-// known, or that the ramp would take more than three days.
+// Ramp returns an error if the policy or the rate is invalid, if the policy of the kind is not
+// known, or if the ramp would take more than three days.
 func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step, error) {
 	if err := to.Err(); err != nil {
 		return nil, err

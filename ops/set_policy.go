@@ -16,10 +16,10 @@ import (
 )
 
 // SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or
-// the end that the options give. Workers apply it within two seconds: to waiting tasks
-// immediately, to running ones when they fail. No row of a task is written. The override is
-// stored in the database, and is in effect for workers that start later, and for the policies of
-// a later deploy: the original policy in it is always the code's.
+// the end in the options. Workers apply the change within two seconds: to waiting tasks
+// immediately, and to running ones when they fail. No row of a task is written. The override is
+// stored in the database, so workers that start later apply it, too. In its formula, original is
+// the policy of the current code, even after a deploy.
 //
 // A second SetPolicy of the same subject replaces the first: the newest is in effect, by the
 // database's clock, and the history keeps both. Of several subjects that name a task, the

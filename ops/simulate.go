@@ -21,7 +21,7 @@ type Scenario struct {
 	Handler, Failure time.Duration
 	// Workers is the number of handlers that may run concurrently: 1 to 1,000,000.
 	Workers int
-	// Backlog is what waits at the beginning, or nil; [Profile.Backlog] makes it.
+	// Backlog is the tasks that wait at the beginning, or nil; [Profile.Backlog] makes it.
 	Backlog *Backlog
 	// Seed makes the jitter repeatable.
 	Seed uint64
@@ -54,11 +54,11 @@ const (
 	lateAfter = 24 * time.Hour
 )
 
-// Simulate returns how a system recovers from an outage under a policy, which all tasks have,
-// including the backlog. Workers take the tasks in the order in which they fall due. It
-// knows no leases and only the limits of the policy. The time since the first attempt is
-// not known of the backlog's tasks: it counts from their last failure. The error comes from
-// ctx or of an invalid policy, or says what is out of range.
+// Simulate returns how a system recovers from an outage under a policy that applies to all
+// tasks, including the backlog. Workers take the tasks in the order in which they fall due.
+// Leases, concurrency limits and rates are not simulated. For a task of the backlog, the time
+// since the first attempt is unknown, so the policy's limit on it counts from the last failure.
+// Simulate returns an error if ctx ends, the policy is invalid, or a number is out of range.
 func Simulate(ctx context.Context, p backoff.Policy, s Scenario) (Recovery, error) {
 	return simulate(ctx, p, s, maxSimulated)
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Spread says when tasks fall due that are retried together. The zero value is immediately. Immediately
-// and by Rate they fall due in the order of their ids, so that tasks of a key with [falldue.InOrder]
-// run in that order again. Over does not keep it.
+// Spread sets when tasks that are retried together fall due. With the zero value they are due
+// immediately. With the zero value and with Rate they fall due in the order of their ids, so that
+// tasks of a key with [falldue.InOrder] run in that order again. Over does not keep the order.
 type Spread struct {
-	// Rate is how many of them fall due in a second at most: up to 1,000,000. What would fall
-	// due later than 36,500 days from now falls due then.
+	// Rate is the greatest number of tasks that fall due in a second: up to 1,000,000. No task
+	// falls due later than 36,500 days from now.
 	Rate float64
-	// Over spreads them evenly over this time: up to 36,500 days. They fall due in no order,
-	// since how many there are is not known before: use Rate for tasks with [falldue.InOrder], since
-	// Rate keeps their order. Rate and Over cannot both be set.
+	// Over spreads the tasks evenly over this time: up to 36,500 days. They fall due in no order,
+	// since their number is not known in advance. For tasks with [falldue.InOrder] use Rate, which
+	// keeps their order. Rate and Over cannot both be set.
 	Over time.Duration
-	// From is when the first falls due, by the database's clock, from 1970 on and up to
+	// From is when the first task falls due, by the database's clock, from 1970 on and up to
 	// 36,500 days from now. Defaults to now.
 	From time.Time
 }

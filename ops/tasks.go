@@ -10,14 +10,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// ListOptions say which of the tasks that match a filter [Ops.Tasks] returns.
+// ListOptions select a page of the tasks that match a filter, for [Ops.Tasks].
 type ListOptions struct {
 	// Limit is the greatest number of tasks of the page, up to 10,000. Defaults to 100.
 	Limit int
 	// After is an id. The page has tasks with a greater id: for the next page set it to [Page].Next.
 	After int64
-	// Newest lists the tasks with the greatest ids first. The page has tasks with smaller ids than
-	// After then, unless that is 0.
+	// Newest lists the tasks with the greatest ids first. The page then has tasks with smaller ids
+	// than After, unless After is 0.
 	Newest bool
 }
 

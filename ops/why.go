@@ -12,12 +12,12 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Why says why a worker may run a task now, or why none may.
+// Why explains why a worker can run a task now, or why none can.
 type Why struct {
 	Task falldue.TaskInfo
-	// Conditions are the conditions of a claim of the task, each with whether it is met. Of a finished
-	// task there is [WhyState] alone, of a blocked one [WhyState] and [WhyMembers], and of a
-	// running one [WhyState] and [WhyClaim]: the others do not matter then.
+	// Conditions are the conditions of a claim of the task, met or not. A finished task has only
+	// [WhyState], a blocked one [WhyState] and [WhyMembers], and a running one [WhyState] and
+	// [WhyClaim], since no other condition matters for it.
 	Conditions []Condition
 }
 

@@ -17,7 +17,7 @@ import (
 type Worker struct {
 	// ID is the id of the worker, see [falldue.TaskInfo.ClaimedBy].
 	ID string
-	// Host and PID say where the process runs. Release is the version of the program's
+	// Host and PID identify the process. Release is the version of the program's
 	// module, or the revision from which it was built, as far as its build has them.
 	// Library is the version of falldue.
 	Host    string

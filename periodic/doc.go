@@ -1,6 +1,6 @@
 // Package periodic enqueues tasks at the times of cron expressions and intervals.
 //
-// A [Schedule] has a name, says when it ticks, and has the task that each tick enqueues.
+// A [Schedule] has a name, the times of its ticks, and the task that each tick enqueues.
 // [New] takes the schedules of a program. [Scheduler.Run] enqueues their tasks until its
 // context ends, in any process; [Scheduler.RunWorker] runs the queue's worker as well. Any
 // number of processes may do so. Each tick gives exactly one task, without a leader: the

@@ -18,9 +18,9 @@ const (
 	leastPause = 10 * time.Millisecond
 )
 
-// run is one call of [Scheduler.Run]. Ticks that are due together are taken together. What has
-// to be done alone has a goroutine of its own, so that a schedule whose row is locked delays no
-// other.
+// run is one call of [Scheduler.Run]. Ticks that are due together are taken with one statement.
+// A schedule that needs a separate statement has its own goroutine, so that a locked row delays
+// no other schedule.
 type run struct {
 	*Scheduler
 	readAt  time.Time            // when all schedules were last read

@@ -13,12 +13,12 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Schedule says which task is enqueued at which times.
+// Schedule is a task and the times, called ticks, at which it is enqueued.
 type Schedule struct {
 	// Name names the schedule in the database: 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the
 	// first a letter or digit.
 	Name string
-	// Spec says when it ticks, as [Parse] reads it: "30 2 * * *", "@daily", "@every 15m".
+	// Spec is the times of its ticks, as [Parse] reads it: "30 2 * * *", "@daily", "@every 15m".
 	// Intervals count from when the schedule was first stored, or its Spec changed.
 	Spec string
 	// Zone is the time zone by whose clock a cron expression ticks, such as
@@ -32,15 +32,15 @@ type Schedule struct {
 	// the tick is, in Zone. The process that enqueues the task calls it, once or more. New
 	// calls it too, to check the task of the next tick.
 	TaskAt func(tick time.Time) falldue.EnqueueParams
-	// Missed says what happens to ticks at which no process was running. Defaults to Once.
+	// Missed decides what happens to ticks at which no process was running. Defaults to Once.
 	Missed Missed
 	// NoOverlap skips a tick if the task that the schedule enqueued last is not
 	// finished: it waits, runs or will be retried. Defaults to false.
 	NoOverlap bool
 }
 
-// Missed says what happens to ticks at which no process could enqueue a task, because none was
-// running or the database did not answer. Ticks while a schedule is paused are not missed.
+// Missed decides what happens to ticks at which no process could enqueue a task, because none was
+// running or the database did not answer. Ticks of a paused schedule do not count as missed.
 type Missed int
 
 const (

@@ -20,7 +20,7 @@ const (
 	maxEvery = 36500 * 24 * time.Hour
 )
 
-// Spec says when ticks are: a cron expression by the clock of a time zone, or an interval.
+// Spec is the times of ticks: a cron expression by the clock of a time zone, or an interval.
 // Make it with [Parse].
 type Spec struct {
 	cron  *expression // nil for an interval

@@ -17,8 +17,8 @@ import (
 // every engine, without an error, NULL, infinity or NaN: f(n) = 0 for n below
 // 1, f(n) = f([MaxAttempts]) for n above MaxAttempts, a result below 0 counts
 // as 0, one above MaxDelay as MaxDelay, and every intermediate value is limited
-// to 1e100, and is 0 if its absolute value is below 1e-100. [Func] says what functions do
-// where mathematics gives them no value.
+// to 1e100, and is 0 if its absolute value is below 1e-100. [Func] has the values of
+// functions where mathematics gives them none.
 type Formula struct {
 	expr Expr
 	body *node

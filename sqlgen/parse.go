@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// SyntaxError says where and why a text is not a formula.
+// SyntaxError is the reason why a text is not a formula, and its position.
 type SyntaxError struct {
 	Text string // the whole text
 	Pos  int    // the byte of Text at which the error is, counted from 0

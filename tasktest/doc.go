@@ -2,7 +2,7 @@
 // their handlers do, and when tasks run again.
 //
 //   - [NewTaskOf] and [NewTask] make a task by hand, to call a handler without a
-//     database. [Asked] says what the error that it returned asks for.
+//     database. [Asked] returns the outcome that the handler's error asks for.
 //   - [RequireEnqueued], [RequireNoneEnqueued] and [Enqueued] check what was enqueued.
 //     Their forms with Tx see what a transaction has enqueued before it commits.
 //   - [RunOne] and [Drain] run the tasks that are due, one at a time and in the

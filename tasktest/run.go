@@ -28,11 +28,10 @@ type Ran struct {
 
 // RunOne runs the task that is due first, in the goroutine of the test, as a worker
 // would: it claims the task, runs its handler, and settles it. Config.Hooks and subscriptions
-// see what they see of a worker, and the context of the handler ends when the task is
-// cancelled. It looks in the queues of
-// the queue's configuration, for tasks of kinds that q handles and that are not paused. It
-// ends the test if no such task is due, and says what waits for what, or if the database
-// returns an error.
+// get the same events as from a worker, and the context of the handler ends when the task is
+// cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q handles
+// and that are not paused. If no such task is due, it ends the test and lists the waiting tasks.
+// It also ends the test if the database returns an error.
 //
 // A worker need not run. If one does, it may be faster.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {

@@ -19,11 +19,11 @@ import (
 )
 
 // NewTask makes a task by hand, to call a handler without a database. Its methods work,
-// and the record says what the handler did with them. The task is attempt 1, with the
-// id 1; set its fields to have others. Its arguments are args after they have been stored as
-// JSON and read again, as a handler has them: what JSON leaves out is lost. It takes any
-// result, as for a kind whose done tasks are kept; [NewTaskOf] knows whether they are.
-// NewTask panics if args cannot be encoded as JSON, or not be read again.
+// and the record has the calls of the handler. The task is attempt 1, with the id 1; set its
+// fields to have others. Its arguments are args after they were encoded as JSON and decoded
+// again, as in a worker, so fields that JSON leaves out are lost. The task accepts a result, as
+// for a kind whose done tasks are kept; [NewTaskOf] accepts one only if the kind keeps them.
+// NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
@@ -64,8 +64,8 @@ func newTask[A any](info falldue.RunInfo, args A, r *Record) (falldue.Task[A], *
 // defaultMaxPayload is the default of Config.MaxPayload.
 const defaultMaxPayload = 1 << 20
 
-// Record says what a handler did with a task that [NewTask] or [NewTaskOf] has made. It is
-// safe for concurrent use.
+// Record has the calls of a handler to the methods of a task that [NewTask] or [NewTaskOf] has
+// made. It is safe for concurrent use.
 type Record struct {
 	maxPayload int
 	keepsDone  bool
