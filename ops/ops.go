@@ -51,8 +51,8 @@ func New(q *falldue.Queue) *Ops {
 
 // WithPolicies returns an Ops that assumes these policies of kinds, such as if no worker with
 // the kinds is live. The policy of the kind "" is for all other kinds. These policies are used
-// first, then those of the kinds that the queue handles, and then those that live workers
-// announce. If the policy of a kind is unknown, so are the due times of its failed tasks.
+// first, then the policies of the kinds that the queue handles, and then the policies that live
+// workers announce. If the policy of a kind is unknown, so are the due times of its failed tasks.
 // WithPolicies returns an error if a policy is invalid.
 func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
