@@ -92,8 +92,8 @@ func (s *Store) DropOrphanedProgress(ctx context.Context) error {
 	}
 }
 
-// progressLog is the participant that stores what runs reported last, and drops the
-// progress of tasks that are deleted.
+// progressLog is the participant that stores the last reports of runs, and drops the
+// progress of deleted tasks.
 type progressLog struct{ s *Store }
 
 func (l progressLog) joins(e *Settlement) bool { return e.Progress != nil || e.HasProgress }

@@ -15,13 +15,13 @@ type Limit struct {
 	Text   string        `json:"text"` // as the code that makes it
 	Name   string        `json:"name"` // of its permits, without the task key or the part if it is PerKey
 	PerKey bool          `json:"per_key,omitempty"`
-	Part   string        `json:"part,omitempty"` // of the key, if the limit counts the tasks of each value of a part apart
+	Part   string        `json:"part,omitempty"` // of the key, if the limit counts the tasks of each value of the part separately
 	Form   LimitForm     `json:"form"`
 	Most   int           `json:"most"`          // tasks, see the forms
 	Per    time.Duration `json:"per,omitempty"` // of a rate, in nanoseconds
 }
 
-// LimitName returns the name of an owner's limit, to which the task key is added if it is per key, or the value
+// LimitName returns the name of an owner's limit. If the limit is per key, Of adds the task key to the name, or the value
 // of a part. No two limits have the same name: names of kinds, queues and parts, and task keys, have no spaces.
 func LimitName(owner string, form LimitForm, per time.Duration, perKey bool, part string) string {
 	switch form {
@@ -79,7 +79,7 @@ func LimitsOf(list, limits []Limit, key string) []Limit {
 	return list
 }
 
-// LimitForm says what a limit limits, and thereby which permits are free.
+// LimitForm decides which permits of a limit are free.
 type LimitForm int
 
 // The forms of limits.
@@ -119,12 +119,12 @@ type quota struct {
 	reserved int           // how many of them the statement under way may find
 	wait     time.Duration // until there is room again, or 0 if unknown
 	free     []*statements.Permit
-	permits  []*statements.Permit // that are there
-	missing  int                  // how many permits are not there yet
+	permits  []*statements.Permit // the permits that exist
+	missing  int                  // how many permits do not exist yet
 	holder   *statements.Permit   // of a sequence: names the task that comes next, if one has begun
 }
 
-// newQuota returns what a limit admits that has permits.
+// newQuota returns the quota of a limit with its permits.
 func newQuota(l Limit, permits []*statements.Permit) *quota {
 	q, taken := &quota{Limit: l, permits: permits, missing: l.permits()}, 0
 	for _, p := range permits {
@@ -151,7 +151,7 @@ func newQuota(l Limit, permits []*statements.Permit) *quota {
 	return q
 }
 
-// firstMissing returns the first numbers of permits that are not there yet, up to n.
+// firstMissing returns the first numbers of permits that do not exist yet, up to n.
 func (q *quota) firstMissing(n int) (numbers []int) {
 	there := make(map[int]bool, len(q.permits))
 	for _, p := range q.permits {
@@ -183,12 +183,12 @@ func (q *quota) isTaken(p *statements.Permit) bool {
 		switch {
 		case p.Live != 0 || p.Until > p.Now || halts && p.State == statements.StateDead:
 			return true
-		case p.Begun() || halts && p.State == statements.StateOpen: // which is retried
+		case p.Begun() || halts && p.State == statements.StateOpen: // the dead task was retried
 			q.holder = p
 		}
 		return false
 	default:
-		return p.Live != 0 || p.Until > p.Now // it is kept
+		return p.Live != 0 || p.Until > p.Now // the permit is kept
 	}
 }
 

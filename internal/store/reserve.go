@@ -114,8 +114,8 @@ func (s *Store) keep(r *reserve, taken func()) {
 	}
 }
 
-// put makes a connection the one in reserve, or gives it back to the pool if there is
-// one or the last worker has ended.
+// put makes a connection the one in reserve. It gives the connection back to the pool if the
+// reserve has another one, or if the last worker has ended.
 func (r *reserve) put(c *sql.Conn) {
 	select {
 	case r.free <- c:
@@ -144,8 +144,8 @@ func (r *reserve) miss() {
 	}
 }
 
-// take takes the connection in reserve. It waits for a while if it is in use, and
-// returns nil if it still is.
+// take takes the connection in reserve. If the connection is in use, take waits for a while,
+// and returns nil if the connection does not become free.
 func (r *reserve) take(ctx context.Context, wait time.Duration) *sql.Conn {
 	over := time.NewTimer(wait)
 	defer over.Stop()

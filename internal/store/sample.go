@@ -26,8 +26,7 @@ type Sample struct {
 	Gauges []Gauge       `json:"gauges"`
 }
 
-// Sample returns the last measurement of all tasks. If a process has taken the sample and is still measuring, this is
-// the measurement before.
+// Sample returns the last measurement of all tasks. While a process measures, this is the previous measurement.
 func (s *Store) Sample(ctx context.Context) (sample Sample, err error) {
 	stored, err := s.readSample(ctx, statements.TaskSample)
 	if err != nil || stored.At == 0 {
@@ -42,8 +41,8 @@ func (s *Store) Sample(ctx context.Context) (sample Sample, err error) {
 	return sample, nil
 }
 
-// TakeSample reports whether this process will measure: the last one did longer ago than age. Of all processes
-// that ask, one gets true.
+// TakeSample reports whether this process will measure: the last measurement began longer ago than age. Of all
+// processes that call TakeSample, one gets true.
 func (s *Store) TakeSample(ctx context.Context, age time.Duration) (mine bool, err error) {
 	return s.takeSample(ctx, statements.TaskSample, age)
 }

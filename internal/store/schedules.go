@@ -11,9 +11,9 @@ import (
 )
 
 type (
-	// Definition is what a schedule enqueues and when.
+	// Definition has the tasks that a schedule enqueues, and their times.
 	Definition = statements.Definition
-	// SchedulePause is whether a schedule is paused.
+	// SchedulePause describes whether a schedule is paused.
 	SchedulePause = statements.SchedulePause
 )
 
@@ -44,7 +44,7 @@ func (s *Store) readSchedules(ctx context.Context, stmt statements.Stmt, rows []
 	return list, s.explain(err)
 }
 
-// PutSchedule stores a schedule with its pause, and reports false if there is one of its name.
+// PutSchedule stores a schedule with its pause, and reports false if its name is taken.
 func (s *Store) PutSchedule(ctx context.Context, d Definition, p SchedulePause) (bool, error) {
 	values := statements.Values{}
 	statements.DefinitionColumns.Set(values, &d)
@@ -52,20 +52,20 @@ func (s *Store) PutSchedule(ctx context.Context, d Definition, p SchedulePause) 
 	return s.changeSchedule(ctx, "put schedule", statements.PutSchedule, values)
 }
 
-// ChangeSchedule replaces the definition of a schedule, and reports false if it is not as
-// was any more.
+// ChangeSchedule replaces the definition of a schedule, and reports false if the schedule is
+// no longer as in was.
 func (s *Store) ChangeSchedule(ctx context.Context, was Schedule, d Definition) (bool, error) {
 	values := statements.Values{"was": was.Hash, "was_next": was.Next, "was_asked": was.Asked}
 	statements.DefinitionColumns.Set(values, &d)
 	return s.changeSchedule(ctx, "change schedule", statements.ChangeSchedule, values)
 }
 
-// AskSchedules notes that this process asks who has the definitions of schedules.
+// AskSchedules notes that this process asks which processes have the definitions of schedules.
 func (s *Store) AskSchedules(ctx context.Context, names []string) error {
 	return s.onNames(ctx, "ask schedules", statements.AskSchedules, names)
 }
 
-// AnswerSchedules says that this process has the definitions of schedules.
+// AnswerSchedules notes that this process has the definitions of schedules.
 func (s *Store) AnswerSchedules(ctx context.Context, names []string) error {
 	return s.onNames(ctx, "answer schedules", statements.AnswerSchedules, names)
 }
@@ -80,8 +80,8 @@ func (s *Store) onNames(ctx context.Context, name string, make func(dialect.Serv
 	return err
 }
 
-// SetSchedule sets whether a schedule is paused from now on, moves its next tick, and reports
-// false if it is not as was any more.
+// SetSchedule sets whether a schedule is paused from now on, and moves its next tick. It reports
+// false if the schedule is no longer as in was.
 func (s *Store) SetSchedule(ctx context.Context, was Schedule, p SchedulePause, next int64) (bool, error) {
 	return s.changeSchedule(ctx, "set schedule", statements.SetSchedule, statements.Values{
 		"name": was.Name, "was_paused": int64(was.Paused), "paused": int64(p.Paused), "paused_by": p.PausedBy, "paused_why": p.PausedWhy,
@@ -113,15 +113,15 @@ type Tick struct {
 	Entries []Entry  // the tasks to store, if any
 }
 
-// Ticked is what became of a [Tick].
+// Ticked is the result of a [Tick].
 type Ticked struct {
 	Taken bool
 	IDs   []int64 // of its tasks
 }
 
 // TickSchedules moves schedules to their next ticks and stores the tasks, in one transaction. It
-// leaves out the schedules that are not as they were any more, not due by the database's clock,
-// or paused, and those whose rows others have locked unless it is to wait for them.
+// leaves out schedules that have changed, are not due by the database's clock, or are paused. Unless
+// wait is set, it also leaves out schedules whose rows another transaction has locked.
 func (s *Store) TickSchedules(ctx context.Context, ticks []Tick, wait bool) ([]Ticked, error) {
 	return inTx(ctx, s, func(x runner) ([]Ticked, error) {
 		due, err := s.lockDue(ctx, x, ticks, wait)
@@ -194,7 +194,7 @@ func onSchedules[T any](ctx context.Context, s *Store, x runner, name string, ma
 	return result.RowsAffected()
 }
 
-// TriggerSchedule stores a task of a schedule, and returns its id. The next tick stays. The
+// TriggerSchedule stores a task of a schedule, and returns its id. The next tick does not change. The
 // error wraps [ErrNotFound] if there is no such schedule any more.
 func (s *Store) TriggerSchedule(ctx context.Context, name string, e Entry) (id int64, err error) {
 	return inTx(ctx, s, func(x runner) (int64, error) {

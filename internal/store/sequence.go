@@ -7,13 +7,13 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Ordered reports whether some of a task's limits are orders.
+// Ordered reports whether some of a task's limits are sequences.
 func Ordered(limits []Limit) bool {
 	return slices.ContainsFunc(limits, func(l Limit) bool { return l.Form.Ordered() })
 }
 
 // sequenceOf returns the quota of the sequence that a source's tasks are in, or nil.
-// Of several it is one whose next task is known.
+// Of several sequences, it prefers one with a known next task.
 func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	for _, l := range from.Limits {
 		if q := quotas[l.Name]; l.Form.Ordered() && (first == nil || first.holder == nil) {
@@ -26,8 +26,8 @@ func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	return first
 }
 
-// nextTask returns the task of a sequence that has begun, or nil if none has or it has just
-// changed. A task in another lane is held back by it.
+// nextTask returns the begun task of a sequence, which holds back the tasks of a lane. It returns nil
+// if no task has begun, the begun task has just changed, or that task is in the lane itself.
 func (q *quota) nextTask(held Lane) *NextTask {
 	if q.holder == nil || q.holder.State == "" {
 		return nil
@@ -40,7 +40,7 @@ func (q *quota) nextTask(held Lane) *NextTask {
 	return &NextTask{Queue: h.Queue, Lane: at, Anchor: h.Anchor, Now: h.Now}
 }
 
-// findWanted finds due tasks in sources that one statement can look into.
+// findWanted finds due tasks in sources that one statement can search.
 func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks, quotas map[string]*quota) ([]*Claim, error) {
 	i := wanted[0].source
 	q := sequenceOf(p.Sources[i], quotas)
@@ -59,7 +59,7 @@ func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted 
 // that has begun, or else the first task. It looks for the task without locks, so that it does
 // not skip a task whose row another transaction has locked.
 func (s *Store) findNext(ctx context.Context, x runner, queue string, from Source, q *quota) (c *Claim, err error) {
-	from.Since = 0 // a task that an earlier claim has skipped may be before it
+	from.Since = 0 // tasks that an earlier claim has skipped may be before Since
 	var scanner claimScanner
 	read := func(r row) (err error) {
 		c, err = scanner.scan(r, []Source{from})
@@ -82,7 +82,7 @@ func (s *Store) findNext(ctx context.Context, x runner, queue string, from Sourc
 		return nil, err
 	}
 	if c == nil || c.Anchor != max(first.Anchor, -1<<62) {
-		q.holder = &statements.Permit{Key: first.Key} // locked or changed elsewhere: it is not skipped
+		q.holder = &statements.Permit{Key: first.Key} // the first task is locked or changed elsewhere, and must not be skipped
 		return nil, nil
 	}
 	return c, nil

@@ -21,11 +21,11 @@ type Settlement struct {
 	HasProgress   bool      // the run has reported progress
 	ForgetSteps   bool      // drop the steps of the task
 	Member        bool      // others run after the task
-	Waiter        bool      // it ran after others
+	Waiter        bool      // the task ran after others
 	MaybeSettled  bool      // the handler may have settled the task with SettleTx
 }
 
-// ToASCII makes the texts of a settlement storable in any session: what they say decides nothing.
+// ToASCII makes the texts of a settlement storable in any session. No decision depends on these texts.
 func (e *Settlement) ToASCII() {
 	e.Error.V, e.Result.V = storable.ASCII(e.Error.V), storable.ASCII(e.Result.V)
 	e.Records = slices.Clone(e.Records)
@@ -159,12 +159,12 @@ type settling struct {
 	rows   []statements.Row
 }
 
-// minAlike is the least number of tasks that end alike for which a batch is parted.
+// minAlike is the least number of tasks that end alike for which a batch is divided.
 const minAlike = 16
 
 // settlings returns the statements that settle a batch. A statement for tasks that end alike
-// costs less than one for any, since it says only once how they end. Where there is a
-// transaction anyway, the tasks that stay are parted if more than half of them end alike.
+// costs less than one for any tasks, since it has their end only once. In a transaction that is
+// needed anyway, the tasks that stay are divided if more than half of them end alike.
 func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) {
 	gone, stay := partedBy(batch, (*Settlement).deletes)
 	if len(gone) > 0 {
@@ -184,7 +184,7 @@ func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) 
 	return append(append(list, s.settlingAlike(worker, alike)), s.settlingEach(worker, others)...)
 }
 
-// partedBy parts a batch into those for which is returns true and the others.
+// partedBy divides a batch into the settlements for which is returns true and the others.
 func partedBy(batch []*Settlement, is func(*Settlement) bool) (yes, no []*Settlement) {
 	for _, e := range batch {
 		if is(e) {
@@ -196,8 +196,8 @@ func partedBy(batch []*Settlement, is func(*Settlement) bool) (yes, no []*Settle
 	return yes, no
 }
 
-// mostCommon returns one of those settlements that are alike and more than half of a batch, if
-// there are so many. Each pair of settlements that differ cancels out.
+// mostCommon returns one of the settlements that are alike, if these are more than half of a batch, or
+// else any settlement. Each pair of settlements that differ cancels out.
 func mostCommon(batch []*Settlement) (most *Settlement) {
 	votes := 0
 	for _, e := range batch {
@@ -253,7 +253,7 @@ func (s *Store) runSettle(ctx context.Context, x runner, batch []*Settlement, li
 		matched, lost = matched+n, append(lost, missing...)
 	}
 	if matched == 0 {
-		return 0, lost, nil // engines that return no ids do not say which were lost
+		return 0, lost, nil // lost is nil on engines that return no ids
 	}
 	return matched, lost, s.join(ctx, x, batch, lost)
 }

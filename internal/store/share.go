@@ -6,16 +6,18 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// Turn names the lanes that take turns with others as one: the lanes of a kind whose keys have the same first part.
+// Turn identifies lanes that share their turns: the lanes of a kind whose keys have the same first part.
 type Turn struct{ Kind, Key string }
 
 // TurnOf returns the turn of a lane.
 func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
 
 // Share sets how many of room tasks a claim may take from each source. The turns of a priority have shares by
-// their weights, and the keys of a turn have equal parts of its share. The lanes of a key, which differ in failures for example, are
-// claimed from in their order, so that each may have all that the key has. A turn may have few tasks. So a turn with more tasks for certain
-// has the share that it would have without the others, which come before it or have their share in the next claim.
+// their weights, and the keys of a turn have equal parts of its share. A key may have several lanes, for example one for
+// each number of attempts. Claims take from these in their order, so each of them may have the whole part of the key.
+//
+// A turn may have few tasks. So the turns that certainly have more tasks get the shares that they would have without
+// the other turns. These come before them, or have their shares in the next claim.
 //
 // No room is less than a [smallestShare]-th of the claim, since each lane costs the claim a search. The lanes that get
 // nothing come first in the next claim.

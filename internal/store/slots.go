@@ -19,8 +19,8 @@ var (
 )
 
 // SlotName returns a number that identifies the claim slots of the workers that claim
-// tasks of the same kinds from a queue. Claims of other kinds do not meet the rows that
-// these lock, and have other slots.
+// tasks of the same kinds from a queue. Claims of other kinds lock other rows, and have
+// other slots.
 func (s *Store) SlotName(queue string, kinds []string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%q %q %q", s.tables.Schema, s.tables.Prefix, queue)
@@ -53,7 +53,7 @@ func (s *Store) takeSlot(ctx context.Context, x runner, slot int64) (release fun
 		return nil, ErrNoSlot
 	}
 	if s.server.Caps.Locks == dialect.AdvisoryLocks {
-		return none, nil // the transaction holds it
+		return none, nil // the transaction holds the slot
 	}
 	return func(err error) error {
 		if err == nil {

@@ -53,9 +53,9 @@ func (s *Store) dropSteps(ctx context.Context, x runner, of []Key) error {
 	return err
 }
 
-// DropOrphanedSteps drops the steps of tasks that have gone: of up to MaxBatch tasks behind a task. It
-// returns the last of these tasks, or 0 if there are no more, and how many have gone. A task leaves its
-// steps behind if its last run used none.
+// DropOrphanedSteps reads up to MaxBatch owners of steps after one, and drops the steps of tasks that are gone.
+// It returns the last owner that it read, or 0 at the end, and the number of tasks that are gone. A task leaves
+// its steps behind if its last run used none.
 func (s *Store) DropOrphanedSteps(ctx context.Context, after int64) (last int64, dropped int, err error) {
 	var gone []Key
 	n := 0

@@ -189,7 +189,7 @@ func fitting[T any](columns statements.Columns[T], rows int, row func(i int) *T)
 	return n
 }
 
-// explain wraps errors that users can act on in an error that says what to do.
+// explain wraps errors that users can act on in an error that suggests a fix.
 func (s *Store) explain(err error) error {
 	if err == nil || errors.Is(err, ErrNotMigrated) || errors.Is(err, errUnencodable) || errors.Is(err, dialect.ErrTransactionPooling) {
 		return err // explained already, by a call inside of a transaction
@@ -205,7 +205,7 @@ func (s *Store) explain(err error) error {
 	return err
 }
 
-// hasTables reports whether the tables exist, on an engine whose errors do not say
+// hasTables reports whether the tables exist, on an engine whose errors do not show
 // that they are missing.
 func (s *Store) hasTables() bool {
 	stmt := s.fixed("count tables", func(server dialect.Server, _ dialect.Tables) statements.Stmt { return statements.CountTables(server) })
@@ -221,7 +221,7 @@ func (s *Store) hasTables() bool {
 
 // The types of rows that statements take and return.
 type (
-	// Lane is what tasks of a queue that wait equally long have in common.
+	// Lane identifies a group of tasks with equal delay in a queue.
 	Lane = statements.Lane
 	// Entry is a task to be stored.
 	Entry = statements.Entry
@@ -231,7 +231,7 @@ type (
 	Candidate = statements.Candidate
 	// Task is a row of the table of tasks.
 	Task = statements.Task
-	// Count is how many tasks of a queue and a kind are in a state.
+	// Count is the number of tasks of a queue, a kind and a state.
 	Count = statements.Count
 	// Attempt is a recorded attempt.
 	Attempt = statements.Attempt

@@ -29,8 +29,8 @@ type Found struct {
 	Head
 }
 
-// Sweep finds up to most lanes behind places in queues, with one statement. It returns the places at which to go on, or
-// none after all lanes.
+// Sweep finds up to most lanes behind places in queues, with one statement. It returns the places at which to continue,
+// or none after all lanes.
 func (s *Store) Sweep(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
 	places = slices.SortedFunc(slices.Values(places), func(a, b Place) int { return strings.Compare(a.Queue, b.Queue) })
 	if s.server.Caps.LooseScan {
@@ -43,8 +43,8 @@ func (s *Store) Sweep(ctx context.Context, places []Place, most int) (found []Fo
 	return found, restOf(places, found, most), nil
 }
 
-// sweepByGroups is Sweep where the engine groups lanes (Caps.LooseScan). Behind a lane it sweeps only the first queue. If several
-// queues have most lanes or more, it returns none of them.
+// sweepByGroups is Sweep where the engine groups lanes (Caps.LooseScan). If the first place is behind a lane, it sweeps
+// only that queue. If several queues have most lanes or more together, it returns none of them.
 func (s *Store) sweepByGroups(ctx context.Context, places []Place, most int) (found []Found, rest []Place, err error) {
 	if first := places[0]; isBehindLane(first) {
 		values := statements.Values{"queue": first.Queue, "page": most}
@@ -115,7 +115,8 @@ func restOf(places []Place, found []Found, most int) []Place {
 }
 
 // sweepBySteps finds up to most lanes behind a place one after the other, with a statement for
-// each, which stale statistics cannot make slow. It returns the place at which to go on, or nil after the last lane.
+// each. Stale statistics cannot make these statements slow. sweepBySteps returns the place at which to continue, or nil
+// after the last lane.
 func (s *Store) sweepBySteps(ctx context.Context, place Place, most int) (heads []Head, rest *Place, err error) {
 	stmt := s.fixed("next lane", statements.NextLane)
 	begin := time.Now()
@@ -155,8 +156,8 @@ func (s *Store) occupied(ctx context.Context, places []Place, state string) (lis
 	return slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return !has[p.Queue] }), err
 }
 
-// Recheck finds the first task of each source from its since on. It leaves out lanes
-// that hold none. It costs the same however many tasks were before.
+// Recheck finds the first task of each source from its Since on. It leaves out lanes
+// without such a task. Its cost does not depend on the number of earlier tasks.
 func (s *Store) Recheck(ctx context.Context, queue string, sources []Source) (heads []Head, err error) {
 	if len(sources) == 0 {
 		return nil, nil
@@ -176,7 +177,7 @@ func (s *Store) Recheck(ctx context.Context, queue string, sources []Source) (he
 	return heads, nil
 }
 
-// headsStmt returns the statement that looks into all sources, with its values and its rows.
+// headsStmt returns the statement that reads the first tasks of all sources, with its values and its rows.
 func (s *Store) headsStmt(queue string, sources []Source) (statements.Stmt, statements.Values, []statements.Row) {
 	lanes := statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
 		return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
@@ -184,7 +185,7 @@ func (s *Store) headsStmt(queue string, sources []Source) (statements.Stmt, stat
 	return s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes
 }
 
-// laneHeadStmt returns the statement that looks into one source, with its values.
+// laneHeadStmt returns the statement that reads the first task of one source, with its values.
 func (s *Store) laneHeadStmt(queue string, w Source) (statements.Stmt, statements.Values) {
 	values := statements.Values{"queue": queue, "since": w.Since}
 	statements.SetLane(values, w.Lane)

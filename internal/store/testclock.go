@@ -30,7 +30,7 @@ func ShareTestClock(pool any, db *sql.DB) {
 }
 
 // ServerOn returns the server of a queue on a pool: one with the test clock, if package
-// tasktest has said so.
+// tasktest has opened that clock.
 func ServerOn(db *sqlx.DB, server dialect.Server) dialect.Server {
 	if _, ok := testClocks.Load(db.DB); ok {
 		return statements.WithTestClock(server)
@@ -45,8 +45,8 @@ type TestClock struct {
 	pools  []any
 }
 
-// OpenTestClock returns the test clock of a database, which it makes unless it is there.
-// Queues that are made on db, or on one of the pools of other libraries, until Close use it.
+// OpenTestClock returns the test clock of a database, and makes the clock if there is none.
+// Until Close, queues that are made on db or on one of the pools of other libraries use the clock.
 func OpenTestClock(ctx context.Context, db *sqlx.DB, pools ...any) (*TestClock, error) {
 	server, err := dialect.Probe(ctx, db)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Tx is a caller's transaction. It is also a sqlTx or a rowsTx. No method that returns
-// rows is common to both, since only database/sql can make a *sql.Rows.
+// Tx is a caller's transaction. It is also a sqlTx or a rowsTx. These have no method in common
+// that returns rows, since only database/sql can make a *sql.Rows.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }

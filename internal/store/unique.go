@@ -11,14 +11,14 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// Unique says how a new task is unique. Its hash is Entry.Unique.
+// Unique has the settings of a new task's unique key. The hash of the key is Entry.Unique.
 type Unique struct {
 	Scope    UniqueScope
 	For      time.Duration // of UniqueFor
 	Conflict UniqueConflict
 }
 
-// wait returns for how many microseconds a key is taken, whatever becomes of the task.
+// wait returns the microseconds for which a key is taken even if the task ends before.
 func (u Unique) wait() int64 {
 	if u.Scope == UniqueFor {
 		return u.For.Microseconds()
@@ -26,33 +26,33 @@ func (u Unique) wait() int64 {
 	return 0
 }
 
-// UniqueScope says until when a task holds its unique key.
+// UniqueScope is the time for which a task holds its unique key.
 type UniqueScope int
 
 // The scopes.
 const (
 	WhileUnfinished UniqueScope = iota
-	WhileWaiting                // until it is claimed
-	UniqueFor                   // for a time, whatever becomes of it
+	WhileWaiting                // until the task is claimed
+	UniqueFor                   // for a time, even if the task ends before
 )
 
-// UniqueConflict says what to do with a new task whose unique key another one holds.
+// UniqueConflict is the way to handle a new task if another task holds its unique key.
 type UniqueConflict int
 
-// What may be done.
+// The ways to handle a conflict.
 const (
-	ConflictSkip    UniqueConflict = iota // nothing
-	ConflictFail                          // to return an [ExistsError]
-	ConflictReplace                       // to replace the payload and the time of a waiting holder
+	ConflictSkip    UniqueConflict = iota // do not store the new task
+	ConflictFail                          // return an [ExistsError]
+	ConflictReplace                       // replace the payload and the time of a waiting holder
 )
 
-// Receipt is what became of an entry.
+// Receipt is the result of storing an entry.
 type Receipt struct {
 	ID      int64
 	Existed bool
 }
 
-// ExistsError says that a task holds the unique key of another one.
+// ExistsError means that a task holds the unique key of another one.
 type ExistsError struct{ ID int64 }
 
 func (e *ExistsError) Error() string {
@@ -74,8 +74,8 @@ func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniqu
 		err := e.run(ctx, nil)
 		return e.receipts, s.explain(err)
 	}
-	// Most tasks that exist are found without a transaction. What is read before it is
-	// checked again when keys are taken.
+	// Most tasks that exist are found without a transaction. The holders that are read here
+	// are checked again when keys are taken.
 	found, err := reading(ctx, s, func(x runner) (map[string]statements.Holder, error) {
 		return s.newUniqueEnqueue(x, entries, uniques).holders(ctx)
 	})
@@ -88,7 +88,7 @@ func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniqu
 	return inTx(ctx, s, func(x runner) ([]Receipt, error) {
 		e := s.newUniqueEnqueue(x, entries, uniques)
 		err := e.run(ctx, found)
-		found = nil // it is too old if this is tried again
+		found = nil // too old for another try
 		return e.receipts, err
 	})
 }
@@ -103,7 +103,7 @@ type uniqueEnqueue struct {
 	uniques  []Unique
 	left     []int // the entries that have no receipt yet
 	receipts []Receipt
-	taken    []statements.UniqueKey // and the tasks that were stored for them
+	taken    []statements.UniqueKey // with the tasks that were stored for them
 	replaced bool
 	exists   error // an [ExistsError]
 }
@@ -116,8 +116,8 @@ func (s *Store) newUniqueEnqueue(x runner, entries []Entry, uniques []Unique) *u
 	return e
 }
 
-// maxTurns limits how often an enqueue asks again. From the second turn on the rows of the
-// keys are locked, so that two turns are the rule.
+// maxTurns limits how often an enqueue reads the holders of keys. From the second turn on the
+// rows of the keys are locked, so two turns are usually enough.
 const maxTurns = 10
 
 // run stores the entries. found has the holders of their keys, if they have been read.
@@ -144,8 +144,8 @@ func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Hol
 	return nil
 }
 
-// turn stores those entries that are left and whose keys are free. Those whose keys others
-// take meanwhile are left again.
+// turn stores the entries that are left and have free keys. If others take a key in the meantime,
+// its entry is left again.
 func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Holder) error {
 	var free, waiting, replace, later []int
 	for _, i := range e.left {
@@ -170,8 +170,8 @@ func (e *uniqueEnqueue) turn(ctx context.Context, found map[string]statements.Ho
 	}
 	free = append(free, started...)
 	if len(free) > 0 {
-		// In a caller's transaction a replacement cannot be taken back, if the key of another
-		// one is lost and that one must fail.
+		// Free keys come first. A caller's transaction cannot undo a replacement if another
+		// entry then loses its key and must fail.
 		replace, later = nil, replace
 	}
 	for _, i := range replace {
@@ -200,7 +200,7 @@ func (e *uniqueEnqueue) holds(h statements.Holder, u Unique) bool {
 	case h.Token == 0:
 		return false
 	case u.Conflict == ConflictReplace && h.Unfinished != 0 && h.Waiting == 0:
-		return false // it runs, too late for another payload
+		return false // the holder runs, so it is too late for another payload
 	case u.Scope == UniqueFor:
 		return h.Until > h.Now
 	case u.Scope == WhileWaiting:
@@ -263,9 +263,9 @@ func (e *uniqueEnqueue) eachKey(keys []string, f func(rows []statements.Row) err
 	return nil
 }
 
-// lockedHolders is holders with the rows of the keys locked. In a transaction that reads
-// what was committed when it began, what it finds may be older than the rows. Such a key was
-// taken since, by a task that counts as existing.
+// lockedHolders is holders with the rows of the keys locked. In a transaction that only reads
+// rows that were committed when it began, the holders may be older than the locked rows. Then a
+// newer task has taken the key, and counts as existing.
 func (e *uniqueEnqueue) lockedHolders(ctx context.Context) (map[string]statements.Holder, error) {
 	var locked []statements.UniqueKey
 	err := e.eachKey(e.keys(e.left), func(rows []statements.Row) error {
@@ -286,9 +286,9 @@ func (e *uniqueEnqueue) lockedHolders(ctx context.Context) (map[string]statement
 	return found, err
 }
 
-// holdWaiting keeps holders that wait from being claimed before the caller's transaction
-// ends, so that a run sees what it has written. It returns the entries whose holders have
-// been claimed since.
+// holdWaiting prevents claims of waiting holders before the caller's transaction ends, so
+// that their runs see its writes. It returns the entries whose holders have been claimed in
+// the meantime.
 func (e *uniqueEnqueue) holdWaiting(ctx context.Context, entries []int) (started []int, err error) {
 	for list := range slices.Chunk(entries, MaxBatch) {
 		rows := statements.IDColumns.Rows(len(list), func(i int) *Key { return &Key{TaskID: e.receipts[list[i]].ID} })
@@ -306,8 +306,8 @@ func (e *uniqueEnqueue) holdWaiting(ctx context.Context, entries []int) (started
 	return started, nil
 }
 
-// replaceWaiting replaces the payload, the metadata, the key and the time of the holder of an entry's key, and
-// reports false if that has been claimed since.
+// replaceWaiting replaces the payload, the metadata, the key and the time of the holder of an entry's key. It reports
+// false if the holder has been claimed in the meantime.
 func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.Holder) (bool, error) {
 	entry := &e.entries[i]
 	values := statements.Values{"id": h.TaskID, "fence": h.Fence, "at": nil, "delay": entry.Delay, "key": entry.Key, "payload": entry.Payload, "metadata": nil}
@@ -329,7 +329,6 @@ func (e *uniqueEnqueue) replaceWaiting(ctx context.Context, i int, h statements.
 	return true, nil
 }
 
-// store stores entries.
 func (e *uniqueEnqueue) store(ctx context.Context, entries []int) error {
 	list := make([]Entry, len(entries))
 	for n, i := range entries {
@@ -345,8 +344,8 @@ func (e *uniqueEnqueue) store(ctx context.Context, entries []int) error {
 	return nil
 }
 
-// takeKeys gives keys to tasks that were just stored. It withdraws the tasks whose keys
-// others have taken meanwhile, whose entries are left then.
+// takeKeys gives keys to tasks that were just stored. If others have taken a key in the
+// meantime, takeKeys withdraws the task, and its entry is left.
 func (e *uniqueEnqueue) takeKeys(ctx context.Context, entries []int, found map[string]statements.Holder) error {
 	byHash := map[string]int{}
 	var keys []statements.TakenKey

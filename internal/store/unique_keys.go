@@ -81,9 +81,8 @@ func (s *Store) EndKeyTime(ctx context.Context, hash string) (bool, error) {
 	})
 }
 
-// DropKeys looks at the next unique keys after one, and deletes the keys that no task has held for keep. It
-// returns the last one that it looked at, or "" after all, and how many it has deleted. It looks at up
-// to MaxBatch.
+// DropKeys reads up to MaxBatch unique keys after one, and deletes the keys that no task has held for keep. It
+// returns the last key that it read, or "" at the end, and the number of deleted keys.
 func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) (last string, dropped int, err error) {
 	values := statements.Values{"after": after, "keep": keep.Microseconds(), "limit": MaxBatch}
 	var free []statements.UniqueKey
@@ -106,15 +105,15 @@ func (s *Store) DropKeys(ctx context.Context, after string, keep time.Duration) 
 	if len(free) > 0 {
 		_, err = inTx(ctx, s, func(x runner) (struct{}, error) { return struct{}{}, s.dropKeys(ctx, x, free) })
 	}
-	if err != nil { // the next page is another one
+	if err != nil { // the next call continues after this page nevertheless
 		return last, 0, err
 	}
 	return last, len(free), nil
 }
 
-// takeBack gives the unique keys of finished tasks back to them, before they are opened again.
-// It returns the tasks that hold the keys of those that must not be opened, by their ids: an
-// unfinished task, or another one of the list.
+// takeBack gives finished tasks their unique keys back, before the tasks are opened again. A task
+// must not be opened if an unfinished task, or another one of the list, holds its key. takeBack
+// returns these holders, by the ids of the tasks that must not be opened.
 func (s *Store) takeBack(ctx context.Context, x runner, tasks []statements.AllowedTask) (exists map[int64]*ExistsError, err error) {
 	exists = map[int64]*ExistsError{}
 	ids := map[string][]int64{} // by key

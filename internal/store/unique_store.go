@@ -21,8 +21,8 @@ func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.
 	return once(ctx, e.s, func(x runner) (sql.Result, error) { return x.exec(ctx, stmt, values, rows) })
 }
 
-// storeUnique stores entries that all are unique, and takes their keys. Those whose keys
-// others have taken meanwhile are left.
+// storeUnique stores entries that all are unique, and takes their keys. Entries whose keys
+// others have taken in the meantime are left.
 func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found map[string]statements.Holder) error {
 	params := statements.EnqueueParams{Tables: e.tables, Notify: e.notifies(e.x), Unique: true, Metadata: haveMetadata(e.entries)}
 	columns := params.UniqueEntryColumns()
@@ -75,10 +75,10 @@ func (e *uniqueEnqueue) withdraw(ctx context.Context, tasks []Key) error {
 }
 
 // withdrawAll deletes all tasks that this enqueue has stored in a caller's transaction,
-// which may go on.
+// which may continue.
 func (e *uniqueEnqueue) withdrawAll(ctx context.Context) error {
 	if !e.within {
-		return nil // it is rolled back
+		return nil // the transaction is rolled back
 	}
 	var tasks []Key
 	for _, r := range e.receipts {

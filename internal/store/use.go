@@ -27,8 +27,8 @@ type use struct {
 }
 
 // attend runs fn, and returns its error. When ctx has ended, most drivers return soon.
-// If this one does not, attend closes its connection where it can, which makes it return,
-// unless it waits to write or to connect. Then attend returns without it.
+// If the driver does not, attend closes the connection where it can. That makes the driver
+// return, unless it waits to write or to connect. Then attend returns while fn keeps running.
 func (s *Store) attend(ctx context.Context, fn func(*use) error) error {
 	u := &use{}
 	if ctx.Done() == nil || s.server.Caps.Embedded {
@@ -42,7 +42,7 @@ func (s *Store) attend(ctx context.Context, fn func(*use) error) error {
 	case <-ctx.Done():
 	}
 	for _, step := range []func(){
-		func() {}, // the end of a transaction has that long too
+		func() {}, // a transaction has this time to end
 		u.close,
 		u.abandon,
 	} {
@@ -64,8 +64,8 @@ func (u *use) begin(dc any, from *reserve) {
 	u.driver, u.closed, u.reserve = dc, false, from
 }
 
-// end is called when the connection is not used any more. It reports whether it was
-// closed.
+// end is called when the connection is not used any more. It reports whether the connection
+// was closed.
 func (u *use) end() (closed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,8 +73,8 @@ func (u *use) end() (closed bool) {
 	return u.closed
 }
 
-// close closes the driver's connection while it is in use, unless the driver itself ends
-// what it does with the context. It may block, if the connection is blocked in a write.
+// close closes the driver's connection while it is in use, if the driver allows that. A
+// goroutine does it, since closing blocks while the connection is blocked in a write.
 func (u *use) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -88,9 +88,9 @@ func (u *use) close() {
 }
 
 // closeInUse returns a function that closes a driver's connection while another goroutine
-// uses it, or nil if the driver has none. Close is that function with lib/pq alone: others
-// write to the buffers of the statement that is in progress. A driver whose Close gives
-// the connection back to a pool has a method Abort.
+// uses it, or nil if the driver has none. Only lib/pq's Close is such a function: Close of
+// other drivers writes to the buffers of the statement that is in progress. A driver whose
+// Close gives the connection back to a pool has a method Abort.
 func closeInUse(dc any) func() {
 	switch c := dc.(type) {
 	case interface{ Abort() }:
@@ -103,7 +103,7 @@ func closeInUse(dc any) func() {
 	return nil
 }
 
-// abandon makes the use forget its caller.
+// abandon records that the caller no longer waits.
 func (u *use) abandon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -135,8 +135,8 @@ const discardTimeout = time.Second
 // discardIdle closes the connections that are idle. Drivers discard connections that
 // broke, but not connections to a server that refuses all statements, such as a node of
 // a cluster without a majority, or all writes, such as a server that has become a
-// replica. A new connection may lead to another one. Connections that are silent would
-// be found out one by one.
+// replica. A new connection may lead to another server. Silent connections would otherwise
+// be found one by one.
 func (s *Store) discardIdle() {
 	s.mu.Lock()
 	early := time.Since(s.discarded) < discardTimeout
@@ -171,9 +171,9 @@ func (s *Store) discardIdle() {
 	}
 }
 
-// refuses reports whether an error of a connection says that the server refuses all
-// statements or all writes, so that another connection should take its place. One that
-// was just opened stays, since another would lead to the same server.
+// refuses reports whether an error of a connection shows that the server refuses all
+// statements or all writes, so that another connection should take its place. A connection
+// that was just opened stays, since another would lead to the same server.
 func (s *Store) refuses(c *conn, err error) bool {
 	if err == nil {
 		return false

@@ -39,7 +39,7 @@ func (s *Store) WatchLane(ctx context.Context, queue string, at Lane, back time.
 	return list, err
 }
 
-// scanWatched adds rows to a list, but for those that hold values that falldue never writes.
+// scanWatched adds rows to a list, except for rows with values that falldue never writes.
 func scanWatched(list *[]Watched) func(row) error {
 	return func(r row) error {
 		var w Watched

@@ -22,19 +22,19 @@ func (s *Store) CountAhead(ctx context.Context, queue string, at Lane, id, ancho
 	return n, err
 }
 
-// LimitState is what a limit admits at a moment.
+// LimitState is the state of a limit at a moment.
 type LimitState struct {
 	Limit
-	// Room is how many more tasks it admits.
+	// Room is how many more tasks the limit admits.
 	Room int
-	// Taken has the ids of the tasks that have its permits. It is empty for a Bucket, whose tasks
-	// are not known.
+	// Taken has the ids of the tasks that have permits of the limit. It is empty for a Bucket,
+	// whose tasks are not known.
 	Taken []int64
-	// Wait is how long until it has room again, or 0 if it has room or the time is unknown.
+	// Wait is the time until the limit has room again, or 0 if it has room or the time is unknown.
 	Wait time.Duration
 	// Next is the task of a sequence that has begun and waits for its next attempt, or 0.
 	Next int64
-	// Halted: the task that has the permit of a sequence is dead.
+	// Halted reports whether the task with the permit of a sequence is dead.
 	Halted bool
 	// holder is the permit of Next.
 	holder *statements.Permit
@@ -52,7 +52,7 @@ func (l LimitState) AdmitsTask(id int64) bool {
 	return l.Room > 0 && (l.Next == 0 || l.Next == id)
 }
 
-// LimitStates returns what limits admit, in their order. It locks nothing.
+// LimitStates returns the states of limits, in their order. It locks nothing.
 func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, error) {
 	if len(limits) == 0 {
 		return nil, nil
@@ -85,7 +85,7 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 	return list, nil
 }
 
-// errUndo rolls a transaction back that has found out what it should.
+// errUndo rolls back a transaction that only had to try a lock.
 var errUndo = errors.New("nothing is to be committed")
 
 // Locked reports whether another transaction has locked the row of a task, whose fence must not have

@@ -18,28 +18,28 @@ type (
 	StoredWorker = statements.StoredWorker
 )
 
-// WorkerInfo is what a worker says of itself that seldom changes. It is stored as JSON.
+// WorkerInfo is the part of a worker's announcement that seldom changes. It is stored as JSON.
 type WorkerInfo struct {
 	Host    string `json:"host"`
 	PID     int    `json:"pid"`
 	Release string `json:"release,omitempty"` // of the program
 	Library string `json:"library,omitempty"` // the version of falldue
-	// Stopping: it claims no more tasks.
+	// Stopping reports whether the worker claims no more tasks.
 	Stopping bool                   `json:"stopping,omitempty"`
 	Queues   map[string]WorkerQueue `json:"queues"`
 	Kinds    map[string]WorkerKind  `json:"kinds"`
-	// Refused are the policy overrides that it cannot apply.
+	// Refused are the policy overrides that the worker cannot apply.
 	Refused []Refusal `json:"refused,omitempty"`
-	// Applied has the subjects of the overrides that it applies, and when each was set, in microseconds since 1970.
+	// Applied has the subjects of the overrides that the worker applies, and when each was set, in microseconds since 1970.
 	Applied map[string]int64 `json:"applied,omitempty"`
-	// Policies has the keys of per-task policies that it cannot read, with the reasons.
+	// Policies has the keys of per-task policies that the worker cannot read, with the reasons.
 	Policies map[string]string `json:"unreadable_policies,omitempty"`
-	// RefusedPauses has the subjects of pauses that it cannot apply, with the reasons.
+	// RefusedPauses has the subjects of pauses that the worker cannot apply, with the reasons.
 	RefusedPauses map[string]string `json:"refused_pauses,omitempty"`
 	// Overtime has the kinds of handlers that have not returned although their timeout has
-	// passed, and how many and which.
+	// passed. Its texts name the tasks.
 	Overtime map[string]string `json:"overtime,omitempty"`
-	// Unread is why it cannot read the table of changes, or "".
+	// Unread is why the worker cannot read the table of changes, or "".
 	Unread string `json:"unread,omitempty"`
 }
 
@@ -53,14 +53,14 @@ type Refusal struct {
 	Error string `json:"error"`
 }
 
-// Recent is what a worker says of itself that changes often. It is stored as JSON.
+// Recent is the part of a worker's announcement that changes often. It is stored as JSON.
 type Recent struct {
 	// Longest are the runs that began first.
 	Longest []RunningTask   `json:"longest,omitempty"`
 	Running map[string]int  `json:"running"` // handlers, by queue
-	Over    time.Duration   `json:"over"`    // over how long Kinds counts, in nanoseconds
-	Kinds   map[string]Runs `json:"kinds"`   // how runs have ended of late
-	// Latest and LatestOver are the same of a shorter time, in which a failure shows soon.
+	Over    time.Duration   `json:"over"`    // the time over which Kinds counts, in nanoseconds
+	Kinds   map[string]Runs `json:"kinds"`   // how runs have ended recently
+	// Latest and LatestOver are Kinds and Over for a shorter time, in which a failure shows soon.
 	Latest     map[string]Runs `json:"latest,omitempty"`
 	LatestOver time.Duration   `json:"latest_over,omitempty"`
 }
@@ -98,7 +98,7 @@ type WorkerKind struct {
 	Limits  []Limit       `json:"limits,omitempty"`
 }
 
-// Announce stores a worker with what is recent and its info, or replaces what is stored of it.
+// Announce stores or replaces the row of a worker.
 func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info WorkerInfo) error {
 	text, err := json.Marshal(info)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info Work
 	return err
 }
 
-// SeeWorker stores that a worker is still there, with what is recent and without its info.
+// SeeWorker stores that a worker is still there, and its recent part, but not its info.
 // It returns false if the worker is not stored.
 func (s *Store) SeeWorker(ctx context.Context, w Worker, recent Recent) (stored bool, err error) {
 	values, err := valuesOf(w, recent)
@@ -142,7 +142,8 @@ func (s *Store) DropWorker(ctx context.Context, id string) error {
 }
 
 // DropLostWorkers deletes the workers that have not been seen for age. It reads them without
-// locks, so that it waits for no announcement. One that is seen again announces all of itself.
+// locks, so that it waits for no announcement. A deleted worker that is still there announces
+// itself again.
 func (s *Store) DropLostWorkers(ctx context.Context, age time.Duration) error {
 	var lost []string
 	values := statements.Values{"age": age.Microseconds()}
@@ -158,8 +159,8 @@ func (s *Store) DropLostWorkers(ctx context.Context, age time.Duration) error {
 	return err
 }
 
-// Workers returns all workers that are stored, the first that started first. One whose row
-// cannot be read has no info.
+// Workers returns all workers that are stored, in the order in which they started. A worker has
+// no info if its row cannot be read.
 func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
 	err = s.read(ctx, s.fixed("read workers", statements.ReadWorkers), nil, func() { list = nil }, func(r row) error {
 		var w StoredWorker
@@ -172,11 +173,11 @@ func (s *Store) Workers(ctx context.Context) (list []StoredWorker, err error) {
 	return list, err
 }
 
-// WorkerLife is how long after it was last seen a worker is taken to live. Workers announce
+// WorkerLife is how long a worker counts as live after it was last seen. Workers announce
 // themselves every 15 seconds.
 const WorkerLife = time.Minute
 
-// LiveWorkers returns what live workers say of themselves, without those that cannot be read.
+// LiveWorkers returns the infos of live workers. It leaves out infos that cannot be read.
 func (s *Store) LiveWorkers(ctx context.Context) (infos []WorkerInfo, err error) {
 	list, err := s.Workers(ctx)
 	for _, w := range list {
@@ -188,8 +189,8 @@ func (s *Store) LiveWorkers(ctx context.Context) (infos []WorkerInfo, err error)
 	return infos, err
 }
 
-// AnnouncedKinds returns the kinds that the stored workers handle, by name. It fails if what one of
-// them says cannot be read, since that one may handle any kind.
+// AnnouncedKinds returns the kinds that the stored workers handle, by name. It fails if the info of a
+// worker cannot be read, since that worker may handle any kind.
 func (s *Store) AnnouncedKinds(ctx context.Context) (map[string]bool, error) {
 	list, err := s.Workers(ctx)
 	if err != nil {
