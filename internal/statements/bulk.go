@@ -2,7 +2,7 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// Action is what is done to tasks from outside of their runs.
+// Action is a change of tasks from outside their runs.
 type Action int
 
 // The actions.
@@ -11,7 +11,7 @@ const (
 	ActCancel Action = iota
 	// ActDelete deletes tasks that do not run.
 	ActDelete
-	// ActDeleteAny deletes tasks, also those that run.
+	// ActDeleteAny deletes tasks, including running ones.
 	ActDeleteAny
 	// ActRetry makes finished tasks wait again.
 	ActRetry
@@ -45,13 +45,13 @@ type Locking int
 const (
 	// Unlocked locks nothing.
 	Unlocked Locking = iota
-	// LockedOrSkipped leaves out the rows that others have locked, where the engine can do that.
+	// LockedOrSkipped leaves out the rows that other transactions have locked, where the engine can do that.
 	LockedOrSkipped
-	// LockedInTurn waits for the rows that others have locked.
+	// LockedInTurn waits for the rows that other transactions have locked.
 	LockedInTurn
 )
 
-// AllowedParams say what [Allowed] selects.
+// AllowedParams are the conditions of [Allowed].
 type AllowedParams struct {
 	Action  Action
 	Locking Locking
@@ -66,7 +66,7 @@ type AllowedTask struct {
 	TaskKey string
 	State   string
 	Claimed int    // 1 if a worker has claimed it
-	Lease   int64  // for how many microseconds more, or less than 1
+	Lease   int64  // the microseconds left, or less than 1 after its end
 	Unique  string // its unique key, or ""
 }
 
@@ -114,10 +114,10 @@ select {found} from {tasks} t where {keys}{allowed}{for update}`)
 select {found} from {batch} join {tasks} t on {same key}{allowed}{for update}`)
 }
 
-// CancelTasks cancels the tasks of a batch, and ends their claims. Tasks that have been
-// claimed or changed meanwhile do not match, by this statement and those below: what
-// [Allowed] has found holds only then, even where it locks nothing. A cancel raises the fence, so
-// that a claim that has found the task before does not match either. The batch has [FenceColumns].
+// CancelTasks cancels the tasks of a batch, and ends their claims. Like the statements below, it does
+// not match tasks that have been claimed or changed since [Allowed] found them, even where Allowed locks
+// nothing. A cancel raises the fence, so that a claim that has found the task before does not match either.
+// The batch has [FenceColumns].
 func CancelTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateTasks(FenceColumns.columns(), size,
 		`fence = {next fence}, state = 'cancelled', claimed_by = '', updated_at = {now}`, ActCancel.allows())
@@ -129,11 +129,11 @@ func ExpireTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		`fence = {next fence}, state = 'cancelled', updated_at = {now}, last_error = {text :error}`, ActExpire.allows())
 }
 
-// ExpireName is the name in a task's metadata of the time by which the task must have started. [RetryTasks] makes it
-// liftedName.
+// ExpireName is the name in a task's metadata of the time by which the task must have started. [RetryTasks] renames it
+// to liftedName.
 const ExpireName, liftedName = "falldue.expires", "falldue.expired"
 
-// Revival is when a task that is retried falls due.
+// Revival is the time at which a retried task falls due.
 type Revival struct {
 	Key
 	Wait int64 // microseconds from now
@@ -145,10 +145,11 @@ var RevivalColumns = join(
 	Columns[Revival]{col("wait", Int, func(r *Revival) any { return &r.Wait })})
 
 // RetryTasks opens the tasks of a batch again, as if they had not been tried. It raises the fence
-// of those that are done, whose permits name them no longer then, as after a cancel. A dead task
-// may halt a sequence until it has run again. With in_place = 1 a task is before those that were enqueued after it.
-// A time by which the tasks should have started is lifted: in JSON, only after a name there are a quotation mark and
-// a colon. Parameters: in_place. The batch has [RevivalColumns].
+// of done tasks, so that permits no longer name them, as after a cancel. A dead task may halt a sequence
+// until it has run again. With in_place = 1 a task comes before the tasks that were enqueued after it.
+//
+// RetryTasks lifts a time by which the tasks should have started: in JSON, a quotation mark and a colon follow only a
+// name. Parameters: in_place. The batch has [RevivalColumns].
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("lifted", `{json replace({text t.metadata}, '"`+ExpireName+`":', '"`+liftedName+`":')}`)
@@ -156,18 +157,19 @@ func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		`metadata = {lifted}, fence = case when t.state = 'done' then {next fence} else t.fence end, state = 'open', attempts = 0, updated_at = case when {int :in_place} = 1 then t.created_at else {shift {now}, s.wait} end, result = null`, ActRetry.allows())
 }
 
-// RunTasks makes the waiting tasks of a batch due. One that has failed becomes a snoozed one, so that its attempts,
-// its policy and its place in a sequence stay. One that would be due sooner stays as it is. The batch has [RevivalColumns].
+// RunTasks makes the waiting tasks of a batch due. A task that has failed becomes snoozed, so that its attempts, its
+// policy and its place in a sequence stay. Another task that would be due sooner stays as it is. The batch has
+// [RevivalColumns].
 func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("then", "{shift {now}, s.wait}")
-	return b.updateTasks(RevivalColumns.columns(), size, // the order matters where SET sees what stands before
+	return b.updateTasks(RevivalColumns.columns(), size, // the order matters where SET sees earlier assignments
 		`updated_at = case when t.state = 'open' and t.attempts > 0 then {then} else {least t.updated_at, {then}} end, state = case when t.attempts > 0 then 'snoozed' else t.state end`, ActRunNow.allows())
 }
 
-// ChangeWaiting gives a task that waits other settings, unless it has been claimed or changed meanwhile. A payload and a
-// time that are null stay. One that has failed is due at the time without a delay, as one that is snoozed. Parameters:
-// id, fence, queue, priority, key, unique, payload, at.
+// ChangeWaiting gives a waiting task other settings, unless the task has been claimed or changed in the meantime. If the
+// payload or the time is null, the task keeps its own. A task that has failed becomes snoozed: it is due at the time,
+// without a delay. Parameters: id, fence, queue, priority, key, unique, payload, at.
 func ChangeWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks} as t

@@ -26,7 +26,7 @@ const (
 	// FactKeptWAL is how much write-ahead log a replication slot keeps that lags behind. Its
 	// detail is the name of the slot.
 	FactKeptWAL Fact = "kept_wal"
-	// FactReadsWAL is 1 if the user may ask for FactWALBytes. No row says no.
+	// FactReadsWAL is 1 if the user may ask for FactWALBytes. Otherwise there is no row.
 	FactReadsWAL Fact = "reads_wal"
 	// FactWALBytes is the size of all files of the write-ahead log. Its detail is the size that
 	// the server tries to keep to, in bytes.
@@ -115,8 +115,8 @@ func (b *builder) fact(template string) Stmt {
 }
 
 // BinaryLogs returns the statement that lists the server's binary logs, with their sizes in the
-// second column, and false for a server that has none. It fails if there are none, and for a
-// user without the right.
+// second column, and false for a server that has none. The statement fails if there are none, and
+// for a user without the permission.
 func BinaryLogs(s dialect.Server) (Stmt, bool) {
 	if s.Caps.Catalog != dialect.InnoDBCatalog {
 		return Stmt{}, false
@@ -172,8 +172,7 @@ where state in ('open', 'snoozed') and claimed_by <> '' and updated_at > {now}
 and (attempted_at <= {shift {now}, -({int :age})} or updated_at > {shift {now}, {int :age}}) limit :limit`)
 }
 
-// Explain returns a statement that returns the plan of another one, with the parameters of
-// that.
+// Explain returns a statement that returns the plan of another one, with the same parameters.
 func Explain(s dialect.Server, stmt Stmt) Stmt {
 	stmt.SQL = s.Caps.Explain + stmt.SQL
 	return stmt

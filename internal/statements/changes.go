@@ -12,7 +12,7 @@ type Change struct {
 	Why     string
 }
 
-// What a [Change] asks for.
+// The requests of changes.
 const (
 	ChangePause       = "pause"
 	ChangeResume      = "resume"

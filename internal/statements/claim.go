@@ -20,7 +20,7 @@ const (
 	StateCancelled = "cancelled" // called off
 )
 
-// ClaimParams says what a claim is for.
+// ClaimParams are the parameters of a claim's statements.
 type ClaimParams struct {
 	Tables dialect.Tables
 	// Formulas are the delays of the lanes that will be passed in.
@@ -30,7 +30,7 @@ type ClaimParams struct {
 	InSlot bool
 }
 
-// ClaimsAtOnce reports whether a server claims by one statement, [Claim]. On the
+// ClaimsAtOnce reports whether a server claims with one statement, [Claim]. On the
 // others a claim is one [ClaimLane] for each lane, and [Take].
 func ClaimsAtOnce(s dialect.Server) bool {
 	c := s.Caps
@@ -68,10 +68,10 @@ returning {claimed}`
 // the place 0.
 //
 // Rows are locked one by one as the outer limit asks for them, so that a claim
-// of 100 locks 100. The planner does not know the room of a lane, and expects to read a tenth of
-// the lane. Each lane is scanned from its since on: index entries of
-// deleted rows stay for as long as an open snapshot may see them, and every claim
-// would read all of them again.
+// of 100 locks 100. The planner does not know the room of a lane, and expects to
+// read a tenth of the lane. Each lane is scanned from its since on. Otherwise every
+// claim would read the index entries of deleted rows again, which stay for as long
+// as an open snapshot may see them.
 //
 // The statement finds a locked row again by its address. The address costs less than
 // the key, and is safe, since no other transaction can move a locked row. A row that
@@ -150,7 +150,7 @@ func (b *builder) setDueInLane(f *sqlgen.Formula) {
 
 // Take claims tasks by id and fence. It is a compare-and-set, and thereby
 // exclusive even where the rows could not be locked. If it matches fewer rows
-// than the batch has, [Owned] selects those that the worker has taken. That does
+// than the batch has, [Owned] selects those that the worker has taken. Owned does
 // not distinguish two claims of one worker: without row locks a worker must make
 // one claim at a time. The batch has [FenceColumns], with the fence before the
 // claim. Parameters: lease, worker, running (the state while the tasks run), most
@@ -161,13 +161,15 @@ func Take(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.updateRows(FenceColumns.columns(), size, "{set claim}", anyClaim)
 }
 
-// setClaim sets the fragment {set claim}, which is what a claim writes into a
+// setClaim sets the fragment {set claim}, the values that a claim writes into a
 // task t. running is the state of the task while it runs, and most its limit of
-// attempts: a claim of a task that has none left counts none, so that a worker that
-// dies before it settles the task leaves the row as it was. Adding to attempts and
-// fence must not overflow, nor must the date of zeros be written again, which MySQL
-// would refuse: in one row that a user has edited, that would fail the whole claim.
-// MySQL and MariaDB assign from left to right and see what was assigned before.
+// attempts. A claim of a task without an attempt left counts none, so that a worker
+// that dies before it settles the task leaves the row as it was.
+//
+// One row that a user has edited must not make the whole claim fail. So adding to
+// attempts and fence must not overflow, and a date of zeros must not be written again,
+// which MySQL refuses. MySQL and MariaDB assign from left to right and see earlier
+// assignments.
 func (b *builder) setClaim(running, most string) {
 	b.set("running", running)
 	b.set("most", most)

@@ -6,8 +6,8 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// FinishedLanes finds what [Sweep] finds, for the tasks of one final state, or blocked. Its cost
-// does not depend on how many tasks are kept. The batch has [PlaceColumns]. Parameters: page, state. On
+// FinishedLanes finds lanes as [Sweep] does, of tasks in one final state, or blocked. Its cost does not
+// depend on the number of kept tasks. The batch has [PlaceColumns]. Parameters: page, state. On
 // servers with Caps.LooseScan it finds one lane of one queue in each run, as [NextLane] does.
 func FinishedLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -17,7 +17,7 @@ func FinishedLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.jumps(PlaceColumns(s).columns(), size, "state = :state and ", laneColumns[1:], "state = :state")
 }
 
-// FirstFinished returns the lane to pass to [FinishedLanes] for the first one.
+// FirstFinished returns the lane with which [FinishedLanes] finds the first lane of a state.
 func FirstFinished(state string) Lane { return Lane{State: state, Priority: math.MinInt} }
 
 // FirstFinishedPlace is the place before the lanes of a queue in a final state.
@@ -55,8 +55,8 @@ where {in lane} and {since {int :since}} and updated_at <= {now}
 order by updated_at limit :limit`)
 }
 
-// FirstToKeep selects the anchor of the task of a lane that :others tasks follow, if the lane has as many. It reads no
-// more of the index than these. Parameters: queue, the lane (see [SetLane]), others.
+// FirstToKeep selects the anchor of the task that is followed by :others tasks in its lane, if there are as many. It
+// reads no more of the index than these tasks. Parameters: queue, the lane (see [SetLane]), others.
 func FirstToKeep(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.setInLane(laneParam)

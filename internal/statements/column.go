@@ -31,7 +31,7 @@ func (t ColumnType) cast() dialect.Type {
 	return dialect.Text // a document enters as text
 }
 
-// column is what a statement knows of a column.
+// column is the name and the type of a column.
 type column struct {
 	Name string
 	Type ColumnType
@@ -118,7 +118,7 @@ func (c Columns[T]) Scan(row []driver.Value, t *T) (first error) {
 	return first
 }
 
-// columns returns what statements know of the columns.
+// columns returns the names and the types of the columns.
 func (c Columns[T]) columns() []column {
 	list := make([]column, len(c))
 	for i := range c {
@@ -142,7 +142,7 @@ func (c Columns[T]) list(prefix string, exprs map[string]string) string {
 	})
 }
 
-// list joins what one makes of each column.
+// list joins the results of one for each column.
 func list(columns []column, separator string, one func(column) string) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {

@@ -6,7 +6,7 @@ import "database/sql"
 // 1970. Each type is followed by its columns: statements, batches, parameters
 // and the reading of results are all made from these tables.
 
-// Lane is what all tasks of a queue share that wait equally long.
+// Lane identifies a group of tasks with equal delay in a queue.
 type Lane struct {
 	State    string
 	Key      string // "" if the tasks have none
@@ -17,7 +17,7 @@ type Lane struct {
 }
 
 // Delayed reports whether the tasks of the lane wait for the delay of their policy. Snoozed tasks
-// do not, nor do those without an attempt, under any policy.
+// and tasks without an attempt do not, under any policy.
 func (l Lane) Delayed() bool { return l.State != StateSnoozed && l.Attempts > 0 }
 
 // New reports whether the tasks of the lane have not started since they were enqueued or retried by hand.
@@ -67,7 +67,7 @@ var FoundColumns = join(
 // WantedLane is a lane to claim from.
 type WantedLane struct {
 	Lane
-	// Since is a moment before which the lane is known to hold nothing.
+	// Since is a moment before which the lane certainly has no tasks.
 	Since int64
 	// Formula is the index of the lane's delay in ClaimParams.Formulas, -1 for
 	// none.
@@ -94,8 +94,8 @@ var LaneColumns = join(SinceColumns, Columns[WantedLane]{
 	col("room", Int, func(w *WantedLane) any { return &w.Room }),
 })
 
-// Claimed is a task as a claim returns it. What follows from other columns for most tasks is NULL,
-// for which drivers allocate nothing.
+// Claimed is a task as a claim returns it. A value that follows from other columns is NULL, since
+// drivers allocate nothing for NULL.
 type Claimed struct {
 	// Place is the place of the task's lane in the batch, from 1. The row of a claim
 	// that got no claim slot has the place 0, and no other column of the row counts.
@@ -237,7 +237,7 @@ var SettleColumns = join(
 		col("answer", Text, func(s *Settlement) any { return &s.Result }),
 	})
 
-// Outcome is what became of a recorded attempt.
+// Outcome is how a recorded attempt ended.
 type Outcome string
 
 // The outcomes of recorded attempts.
@@ -335,7 +335,7 @@ var AttemptColumns = Columns[Attempt]{
 	col("stack", Text, func(a *Attempt) any { return &a.Stack }),
 }
 
-// Profiled is how many tasks have a policy's delay and an anchor in a minute in common.
+// Profiled is the number of tasks with the same delay and with anchors in the same minute.
 type Profiled struct {
 	Queue       string
 	Lane              // without a priority, and with a key only if all of the profile's tasks have it
@@ -345,7 +345,7 @@ type Profiled struct {
 	Now         int64 // by the database's clock
 }
 
-// ProfileColumns are the columns of a result of [Profile]. It groups by the first six.
+// ProfileColumns are the columns of a result of [Profile], which groups by the first six.
 var ProfileColumns = Columns[Profiled]{
 	col("queue", Text, func(p *Profiled) any { return &p.Queue }),
 	col("state", Text, func(p *Profiled) any { return &p.State }),
@@ -359,7 +359,7 @@ var ProfileColumns = Columns[Profiled]{
 	col("clock", Moment, func(p *Profiled) any { return &p.Now }),
 }
 
-// Count is how many tasks of a queue and a kind are in a state.
+// Count is the number of tasks of a queue, a kind and a state.
 type Count struct {
 	Queue     string
 	Kind      string

@@ -19,7 +19,7 @@ from generate_series({int 1}, {int :rows})`)
 }
 
 // Copy takes tasks as a stream of lines that [AppendCopy] makes, on servers with
-// Caps.Copy. Lines of plain tasks, as in [EnqueueParams], are half as much to read.
+// Caps.Copy. Reading a line of a plain task, as in [EnqueueParams], is half the work.
 func Copy(s dialect.Server, p EnqueueParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	names := []string{"id"}

@@ -7,7 +7,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// EnqueueParams says how tasks are inserted.
+// EnqueueParams decide how tasks are inserted.
 type EnqueueParams struct {
 	Tables dialect.Tables
 	// Plain is for tasks that are due now and have the table's defaults for all
@@ -39,8 +39,8 @@ func (p EnqueueParams) Columns() Columns[Entry] {
 }
 
 // insert returns a builder that knows the fragments of an INSERT of tasks:
-// {columns}, {returning} and {row}, which is a row of the columns, made of the
-// values of the batch's columns. Of column at, say, the value is {at value}.
+// {columns}, {returning} and {row}, a row of the columns. It is made of the values
+// of the batch's columns: {at value}, for example, is the value of column at.
 func insert(s dialect.Server, p EnqueueParams) *builder {
 	b := newBuilder(s, p.Tables)
 	var columns, values []string
@@ -87,10 +87,11 @@ func (b *builder) setDocuments(prefix string) {
 	}
 }
 
-// Enqueue inserts tasks. The batch has the columns of p. On servers with Caps.InsertReturning it returns their ids, which ascend in the
-// order of the batch; on the others the driver reports the first id, and the
-// rest follow in steps of Caps.IDStep. Where statements grow with their batch it
-// must have exactly size rows. Parameters: channel and notice, where it notifies.
+// Enqueue inserts tasks. The batch has the columns of p. Where statements grow with
+// their batch, the batch must have exactly size rows. On servers with Caps.InsertReturning
+// Enqueue returns the ids of the tasks, which ascend in the order of the batch. On the
+// others the driver reports the first id, and the rest follow in steps of Caps.IDStep.
+// Parameters: channel and notice, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b, columns := insert(s, p), p.Columns().columns()
 	source := b.withBatch(columns, size)
@@ -118,11 +119,10 @@ where true{returning}`)
 // HasEnqueueAlike reports whether [EnqueueAlike] is for a server.
 func HasEnqueueAlike(s dialect.Server) bool { return s.Caps.Rows != dialect.Unions }
 
-// EnqueueAlike is [Enqueue] for tasks that differ in nothing but their payload:
-// the batch has [PayloadColumns]. It is for servers whose batches are no rows of
-// VALUES, where each row would have to repeat what it has in common with the
-// others. Parameters: the other names of [EnqueueColumns], or of [PlainColumns],
-// and channel and notice where it notifies.
+// EnqueueAlike is [Enqueue] for tasks that differ only in their payload: the batch has
+// [PayloadColumns]. It is not for servers whose batches are rows of VALUES, where each
+// row would have to repeat the common values. Parameters: the other names of
+// [EnqueueColumns], or of [PlainColumns], and channel and notice where it notifies.
 func EnqueueAlike(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b := insert(s, p)
 	b.withBatch(PayloadColumns.columns(), size)
@@ -190,7 +190,7 @@ var attemptsSample = []column{{"n", Int}}
 // Check asks the server for the delays of formulas, in microseconds, after each
 // of the attempts of a batch of one column. It returns a row for each of them,
 // with the attempts and then the delays in the order of the formulas. A worker
-// compares them with its own before it starts.
+// compares the delays with its own before it starts.
 func Check(s dialect.Server, formulas []sqlgen.Formula, size int) Stmt {
 	b := newBuilder(s, dialect.Tables{})
 	b.withBatch(attemptsSample, size)

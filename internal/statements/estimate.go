@@ -7,9 +7,9 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// What tells about how many tasks there are without reading all of them: on PostgreSQL a
-// sample of the table's pages, on engines with InnoDB how many entries of the index the
-// optimizer expects in the range of a lane.
+// These statements estimate the number of tasks without reading all of them: on PostgreSQL
+// through a sample of the table's pages, and on engines with InnoDB through the number of index
+// entries that the optimizer expects in the range of a lane.
 
 // NoJIT turns the compilation of statements off until the transaction ends. It is for servers
 // whose catalog is PgCatalog.
@@ -36,9 +36,9 @@ where c.oid = pg_catalog.to_regclass({text :table})::oid`)
 }
 
 // SamplePages counts the tasks in each :step-th page of the table from page :first to :last
-// as [CountColumns]. Of a page it looks at the first :slots places for rows. It is for servers
-// whose catalog is PgCatalog. TABLESAMPLE would take random pages; but tasks that were
-// enqueued together are neighbours, and of those it finds many or few by chance.
+// as [CountColumns]. It reads the first :slots places for rows of a page. It is for servers
+// whose catalog is PgCatalog. TABLESAMPLE would take random pages. Tasks that were enqueued
+// together are neighbors, and TABLESAMPLE would find many or few of them by chance.
 func SamplePages(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("counted", CountColumns.list("", map[string]string{"tasks": "count(*)"}))
@@ -91,8 +91,8 @@ var LaneRangeColumns = join(
 		col("until", Int, func(r *LaneRange) any { return &r.Until }),
 	})
 
-// LaneRanges selects something from each range of a batch. It is not run: its plan has for
-// each range, in their order, how many tasks the server expects. The batch has
+// LaneRanges selects from each range of a batch. It is not run: its plan has the number of
+// tasks that the server expects in each range, in their order. The batch has
 // [LaneRangeColumns]. It is for servers with Caps.Rows Unions.
 func LaneRanges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -110,7 +110,7 @@ func LaneRanges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 // LaneEnds selects the first :limit lanes of all queues and states, from the first anchor
 // of each to the last, as [LaneRangeColumns]. It is for servers with Caps.LooseScan: it jumps
-// from one end of a lane to the other in the index, once the engine's statistics know of them.
+// from one end of a lane to the other in the index, once the engine's statistics include the lanes.
 func LaneEnds(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("ends", LaneRangeColumns.list("", map[string]string{"since": "{micros min(updated_at)}", "until": "{micros max(updated_at)} + 1"}))
@@ -145,7 +145,7 @@ func CountFirst(s dialect.Server, tables dialect.Tables) Stmt {
 select count(*) from (select 1 from {tasks} limit :limit) t`)
 }
 
-// Sampled is how many tasks of a group were seen, with the first and the last of their ids.
+// Sampled is the number of tasks of a group in a sample, with the first and the last of their ids.
 type Sampled struct {
 	Count
 	First, Last int64

@@ -3,15 +3,15 @@ package statements
 import "github.com/falldue/falldue/dialect"
 
 // A task that runs after others, the waiter, is blocked, and has a row in {flows} and a row in
-// {edges} for each of the others, its members. The settle of a member writes into the rows of
-// that member alone, so that members do not wait for each other. Whether a waiter may open is
-// read by a statement of its own after that commit: in the same one, two last members would
-// each miss the other.
+// {edges} for each of the others, its members. The settle of a member writes only into the rows
+// of that member, so that members do not wait for each other. After the commit, another statement
+// reads whether a waiter may open: in the same transaction, two last members would each miss the
+// other's end.
 
-// OnDeath is what a waiter does when a member dies, is cancelled or is deleted.
+// OnDeath is the reaction of a waiter to a member that dies, is cancelled or is deleted.
 type OnDeath int
 
-// What a waiter may do.
+// The reactions of waiters.
 const (
 	DeathWait   OnDeath = iota // it stays blocked, until the member is retried
 	DeathCancel                // it is cancelled
@@ -38,12 +38,12 @@ var WaiterColumns = Columns[Waiter]{
 	col("on_death", Int, func(w *Waiter) any { return &w.OnDeath }),
 }
 
-// WaiterState is a waiter, and whether it has members that have ended in some way, or not.
+// WaiterState is a waiter, and which outcomes its members have.
 type WaiterState struct {
 	Waiter
-	State string // of the task, or "" if it has gone
+	State string // of the task, or "" if the task is gone
 	Queue string
-	// Pending and so on are 1 if there is such a member.
+	// Each is 1 if there is such a member.
 	Pending, Dead, Cancelled, Deleted int
 }
 
@@ -78,7 +78,7 @@ var EdgeColumns = join(EdgeKeyColumns, Columns[Edge]{col("outcome", Text, func(e
 type CheckedEdge struct {
 	Edge
 	Truth  string // the outcome that the member's row gives
-	Waiter string // the state of the waiter, or "" if it has gone
+	Waiter string // the state of the waiter, or "" if the waiter is gone
 }
 
 // CheckedEdgeColumns are the columns of a result of [EdgePage].
@@ -119,7 +119,7 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return newBuilder(s, tables).updateRows(FenceColumns.columns(), size, `state = 'blocked'`, anyClaim)
 }
 
-// MarkEdges says how members have ended. One that was done, and is deleted then, stays done.
+// MarkEdges records how members have ended. A done member that is deleted stays done.
 // The batch has [IDColumns]. Parameters: outcome.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -129,8 +129,8 @@ update {edges} as t set outcome = {text :outcome} where {of members} and (t.outc
 }
 
 // setMembers sets the fragment {of members}, which is true for the edges t of a batch of
-// members. They are looked up in the index: a join would read the table while that has no
-// statistics, since a member can have any number of waiters.
+// members. It looks the edges up in the index: a member can have any number of waiters, so a
+// join would read the whole table while the table has no statistics.
 func (b *builder) setMembers(size int) {
 	source := b.withBatch(IDColumns.columns(), size)
 	b.setKeys(source, "task_id")
@@ -145,7 +145,7 @@ func (b *builder) setMembers(size int) {
 // Neighbor is an edge with the task at its other end.
 type Neighbor struct {
 	Edge
-	Kind, State string // "" if that task has gone
+	Kind, State string // "" if that task is gone
 }
 
 // NeighborColumns are the columns of a result of [Neighbors].
@@ -182,7 +182,7 @@ left join {tasks} k on k.id = e.{far} limit :limit`)
 }
 
 // EdgePage selects up to :limit edges after the edge of the member :task_id and the :waiter, as
-// [CheckedEdgeColumns]. For a range of two columns MySQL would read the table.
+// [CheckedEdgeColumns]. With a range of two columns MySQL would read the whole table.
 func EdgePage(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select e.task_id, e.waiter, e.outcome, case when k.id is null then 'deleted' when k.state in ('done', 'dead', 'cancelled') then k.state else '' end, coalesce(w.state, '')
@@ -191,15 +191,14 @@ left join {tasks} k on k.id = e.task_id left join {tasks} w on w.id = e.waiter
 order by e.task_id, e.waiter`)
 }
 
-// CorrectEdge says how a member has ended, or has not, unless the outcome has changed since it
-// was read. Parameters: task_id, waiter, was, outcome.
+// CorrectEdge replaces the outcome of a member, unless the outcome has changed since it was read.
+// Parameters: task_id, waiter, was, outcome.
 func CorrectEdge(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {edges} set outcome = {text :outcome} where task_id = :task_id and waiter = :waiter and outcome = :was`)
 }
 
-// WaitersOf selects the waiters of a batch of members that are not done with. The batch has
-// [IDColumns].
+// WaitersOf selects the waiters of a batch of members. The batch has [IDColumns].
 func WaitersOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.setMembers(size)

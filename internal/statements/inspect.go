@@ -2,11 +2,11 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// ListParams says by what [List] picks tasks: each set field adds a parameter
-// of its name in lower case.
+// ListParams are the conditions of [List]. Each set field adds a parameter of its name
+// in lower case.
 type ListParams struct {
 	ID, Queue, Kind, State, Key bool
-	Part                        bool // the key is a part, or several, and selects the keys that have it
+	Part                        bool // the key is one or several parts, and selects the keys with these parts
 	Older, Newer                bool // enqueued at least, or less than, so many microseconds ago
 	Upto                        bool // no greater ids
 	Phase                       Phase

@@ -8,11 +8,10 @@ import "github.com/falldue/falldue/dialect"
 // of a queue's lanes are neighbors, and so are the texts of one state in a queue.
 
 // SortsTies reports whether the index of a server has tasks of one lane and anchor in the
-// order of their ids. Where it has not, to find the first of them is to read all.
+// order of their ids. Otherwise, to find the first of them means to read all.
 func SortsTies(s dialect.Server) bool { return !s.Caps.LaneExpression }
 
-// laneText returns a lane as text, of a queue and of what value returns for
-// each of its columns.
+// laneText returns the text of a lane, made of a queue and the value of each column.
 func laneText(queue string, value func(column) string) string {
 	return "(" + queue + list(laneColumns.columns(), "", func(c column) string {
 		if c.Type == Int {
@@ -23,7 +22,7 @@ func laneText(queue string, value func(column) string) string {
 }
 
 // setInLane sets the fragment {in lane}, the condition that a task is in a lane
-// of :queue. value returns what a column of the lane must be.
+// of :queue. value returns the value of a column of the lane.
 func (b *builder) setInLane(value func(column) string) {
 	b.set("in lane", "queue = :queue and "+list(laneColumns.columns(), " and ", func(c column) string { return c.Name + " = " + value(c) }))
 	if b.server.Caps.LaneExpression {

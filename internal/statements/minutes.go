@@ -24,10 +24,10 @@ var Steps = []Step{Minute, TenMinutes, Hour}
 // Buckets is the number of buckets of a [Distribution].
 const Buckets = 8
 
-// Distribution is how long some things took, in microseconds.
+// Distribution counts durations by their length, in microseconds.
 type Distribution struct {
 	Sum, Max int64
-	// In counts them by length: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, and more.
+	// In has the counts: up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min, 1 h, and more.
 	In [Buckets]int64
 }
 
@@ -36,7 +36,7 @@ type Sums struct {
 	Queue, Kind                                                    string
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost, Expired int64
 	Run, Lag                                                       Distribution
-	// Waiting, DeadNow and OldestDue were measured in the span. They are null if nothing was.
+	// Waiting, DeadNow and OldestDue were measured in the span. They are null without a measurement.
 	Waiting, DeadNow, OldestDue sql.Null[int64]
 }
 
@@ -139,7 +139,7 @@ insert into {minutes}{alias} ({columns}) select {begin}, s.* from {batch}
 where true{or add}`)
 }
 
-// MinuteParams say how [ReadMinutes] groups sums: by span, and then by queue or by queue and kind.
+// MinuteParams decide how [ReadMinutes] groups sums: by span, and then by queue or by queue and kind.
 type MinuteParams struct{ ByQueue, ByKind bool }
 
 // ReadMinutes selects the sums of a span from one time to another, in microseconds since 1970, as
@@ -177,8 +177,8 @@ group by {group} order by {group}`)
 // SpanSumsColumns are the columns of a result of [ReadMinutes].
 var SpanSumsColumns = join(Columns[SpanSums]{col("at", Moment, func(s *SpanSums) any { return &s.At })}, MinuteColumns)
 
-// OldMinutes selects when the last of the first :limit spans began that are older than :keep
-// microseconds. Parameters: span, keep, skip, which is one less than the limit.
+// OldMinutes selects the begin of a span that is older than :keep microseconds: of the one after the
+// first :skip such spans, if there are more. Parameters: span, keep, skip.
 func OldMinutes(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select {micros at} from {minutes}

@@ -23,14 +23,14 @@ type Permit struct {
 	Name     string // of the limit
 	N        int    // its number among the limit's permits, from 0
 	Key             // the claim that has it, or had it last
-	Token    int64  // a random number of whoever took it last; below 0 if it is kept
+	Token    int64  // a random number of the claim that took it last; below 0 if it is kept
 	Until    int64  // until when it is taken: of a rate, or if it is kept
 	Now      int64  // by the database's clock
 	State    string // of the task, "" if there is none or the claim is not its last one
 	Attempts int    // of the task
 	Live     int    // 1 while the claim lives: its lease lasts, and it is not settled
 
-	// Where the task waits, in which only claims of sequences are interested.
+	// Where the task waits. Only claims of sequences use these fields.
 	Queue    string
 	Priority int
 	Policy   string
@@ -70,8 +70,8 @@ var PermitColumns = join(
 // LimitColumns are the columns of a batch of names of limits.
 var LimitColumns = Columns[string]{col("name", Text, func(name *string) any { return name })}
 
-// Permits selects the permits of limits as [PermitColumns]. It locks nothing: what is
-// decided by them takes effect by [TakePermits] alone. The batch has [LimitColumns].
+// Permits selects the permits of limits as [PermitColumns]. It locks nothing: only
+// [TakePermits] makes sure that the permits are free. The batch has [LimitColumns].
 func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
@@ -85,7 +85,7 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		return b.stmt(`
 select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {keys}`)
 	}
-	// OFFSET keeps the planner from joining whole tables, which it does by old statistics.
+	// OFFSET keeps the planner from joining whole tables, as it does with old statistics.
 	return b.stmt(`
 select {found} from {batch}
 cross join lateral (select * from {permits} where name = s.name offset 0) t
@@ -104,7 +104,7 @@ var NewPermitColumns = Columns[NewPermit]{
 	col("n", Int, func(p *NewPermit) any { return &p.N }),
 }
 
-// MakePermits stores free permits, unless they are there. The batch has
+// MakePermits stores free permits, unless they exist. The batch has
 // [NewPermitColumns], on engines without arrays exactly size rows.
 func MakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -123,8 +123,8 @@ func MakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // Grant is a permit for a claim.
 type Grant struct {
 	Permit int64
-	Key          // the claim that is to have it
-	Was    int64 // its token when it was free
+	Key          // the claim that will have the permit
+	Was    int64 // the permit's token when it was free
 	Wait   int64 // of a rate: for how many microseconds it is taken
 }
 
@@ -160,7 +160,7 @@ from s where {same}{returning}`)
 }
 
 // setGrants sets the fragments of a statement that changes the permits of a batch of
-// [GrantColumns]: which those are, and the token and the time that they get.
+// [GrantColumns]: the condition for these permits, and their new token and time.
 func (b *builder) setGrants(size int, same, token, until string) rowSource {
 	columns := GrantColumns.columns()
 	source := b.withBatch(columns, size)
@@ -178,7 +178,7 @@ func (b *builder) setGrants(size int, same, token, until string) rowSource {
 	return source
 }
 
-// updatePermits changes permits as [builder.setGrants] has said.
+// updatePermits changes permits with the fragments of [builder.setGrants].
 func (b *builder) updatePermits() Stmt {
 	switch sourceOf(b.server).(type) {
 	case arrays:
@@ -210,10 +210,9 @@ select t.id from {permits} t where {keys} and t.token = :token`)
 select t.id from {batch} join {permits} t on {same key} and t.token = {int :token}`)
 }
 
-// ExtendPermits lets permits of a rate that a claim has taken be taken for :wait microseconds
-// from now on, if they are not taken for longer. A claim takes its tasks after its permits, and
-// the time counts from then on. The batch has the first column of [GrantColumns]. Parameters:
-// token, wait.
+// ExtendPermits lets permits of a rate that a claim has taken stay taken for :wait microseconds
+// from now on, or longer. A claim takes its tasks after its permits, and the time counts from the
+// tasks on. The batch has the first column of [GrantColumns]. Parameters: token, wait.
 func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(GrantColumns[:1].columns(), size)
@@ -265,16 +264,15 @@ select {found} from {batch}
 cross join lateral (select id, task_id, fence from {permits} where name = s.name and task_id <> 0 offset 0) t`)
 }
 
-// KeepPermit lets a permit be taken for :wait microseconds more although the claim that it
-// names has ended. Parameters: permit, id, fence,
-// token, a new random number below 0, wait.
+// KeepPermit lets a permit stay taken for :wait microseconds from now on, although the claim
+// that it names has ended. Parameters: permit, id, fence, token, a new random number below 0, wait.
 func KeepPermit(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {permits} set token = {int :token}, taken_until = {shift {now}, {int :wait}}
 where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and taken_until <= {now}`)
 }
 
-// FreePermit ends what [KeepPermit] has begun. Parameters: permit, id, fence.
+// FreePermit frees a permit that [KeepPermit] has kept. Parameters: permit, id, fence.
 func FreePermit(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {permits} set taken_until = {now}
@@ -319,7 +317,7 @@ func DropPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 // FindDue selects the first due tasks of lanes, up to the room of each, locked, as
 // [ClaimedColumns]. [Take] claims them in the same transaction. It is for servers where
-// [ClaimsAtOnce]; on others that are [UniteLanes], and else [ClaimLane] for each lane.
+// [ClaimsAtOnce]. On others, claims use [UniteLanes], or else [ClaimLane] for each lane.
 // The batch has [LaneColumns]. Parameters: queue.
 func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)

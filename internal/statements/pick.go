@@ -5,8 +5,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// A claim that the database refuses, because of one of its tasks, is made with
-// these statements: [Candidates] finds the tasks, and [Pick] and [Take] claim
+// If the database refuses a claim because of one of its tasks, the worker claims
+// with these statements: [Candidates] finds the tasks, and [Pick] and [Take] claim
 // some of them by their keys.
 
 // Candidate is a due task that a worker might claim.
@@ -38,8 +38,8 @@ order by updated_at, id limit :limit`)
 // them as [ClaimedColumns] with the place 1. [Take] claims them in the same
 // transaction. The batch has [FenceColumns].
 //
-// A session that reads what is not committed may know the tasks of a flow from the moment
-// before their own transaction blocked them, which changes neither fence nor anchor.
+// Pick checks the state because a session that reads uncommitted rows may have found the tasks
+// of a flow before their own transaction blocked them. That changes neither fence nor anchor.
 func Pick(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(FenceColumns.columns(), size)

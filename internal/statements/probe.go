@@ -7,7 +7,7 @@ import "github.com/falldue/falldue/dialect"
 // key. A task that is committed after a task with a greater id may be missed. The next
 // sweep finds it.
 
-// NewTask is a task that has been stored lately.
+// NewTask is a task that has been stored recently.
 type NewTask struct {
 	ID    int64
 	Queue string

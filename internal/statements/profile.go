@@ -2,7 +2,7 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// Profile counts the tasks that wait or run, by all that their due times depend on and by
+// Profile counts the tasks that wait or run, by everything that their due times depend on and by
 // the minute of their anchors. It returns [ProfileColumns], and reads the whole index of
 // tasks, or the table.
 func Profile(s dialect.Server, tables dialect.Tables) Stmt { return profile(s, tables, "") }

@@ -7,9 +7,8 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// rowSource is how a batch of rows enters a statement. The holes in its
-// templates are set by [builder.withBatch], [builder.setKeys] and the functions
-// in settle.go.
+// rowSource is how a batch of rows enters a statement. [builder.withBatch],
+// [builder.setKeys] and the functions in settle.go set the holes in its templates.
 type rowSource interface {
 	// from is the batch as FROM takes it, under an alias and with its columns
 	// named.
@@ -41,8 +40,8 @@ func sourceOf(s dialect.Server) rowSource {
 	panic("statements: Caps of " + string(s.Name()) + " say nothing of Rows")
 }
 
-// withBatch gives the statement a batch of rows, at most size where it grows
-// with them.
+// withBatch gives the statement a batch of rows, at most size where the statement
+// grows with its batch.
 func (b *builder) withBatch(columns []column, size int) rowSource {
 	source := sourceOf(b.server)
 	b.batch = columns
@@ -59,7 +58,7 @@ func (b *builder) cell(row, column int) string {
 	return b.typed(b.push(param{name: c.Name, kind: cell, typ: c.Type, col: column, row: row}), c.Type)
 }
 
-// values returns the rows of VALUES, each as row makes it of its cells. The
+// values returns the rows of VALUES, where row makes each row of its cells. The
 // batch must have exactly as many rows as the statement was made for.
 func (b *builder) values(columns []column, row func(cells []string) string) string {
 	rows := make([]string, b.size)
@@ -144,8 +143,7 @@ func (u unions) wide(b *builder, alias string, columns []column) string {
 	return "(select " + types + " from " + b.hole("tasks") + " where false union all " + rows + ") as " + alias
 }
 
-// selects returns a SELECT for each row. The first one names the columns, if it
-// is to.
+// selects returns a SELECT for each row. The first one names the columns if named is set.
 func selects(b *builder, columns []column, named bool) string {
 	rows := make([]string, b.size)
 	for r := range rows {
@@ -191,9 +189,9 @@ func (valueLists) inValues() bool          { return false }
 func (valueLists) byKey() bool             { return true }
 func (valueLists) keys(list string) string { return "(values " + list + ")" }
 
-// update has to avoid what SQLite does with a table that was small when it was
-// analyzed, which is to read all of it. It must do that once, and not compare
-// each row with the batch: rows that are not in the batch are dropped first.
+// update is for tables that were small when SQLite analyzed them: SQLite reads all of
+// such a table. With this statement it does so only once, and does not compare each row
+// with the batch: rows that are not in the batch are dropped first.
 func (valueLists) update() string {
 	return `
 update {tasks} as t set {set}

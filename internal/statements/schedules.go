@@ -7,12 +7,12 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Definition is what a schedule enqueues and when, as code defines it.
+// Definition has the tasks that a schedule enqueues, and their times, as code defines them.
 type Definition struct {
 	Name        string
 	Spec        string
 	Zone        string
-	Missed      int // what becomes of missed ticks: -1 nothing, 0 one task, n up to n tasks
+	Missed      int // the tasks of missed ticks: -1 is none, 0 is one task, n is up to n tasks
 	Alone       int // 1: no task while the last one is not finished
 	PerTick     int // 1: the program makes the task of each tick; of what follows, only Queue and Kind are set
 	Queue       string
@@ -29,9 +29,9 @@ type Definition struct {
 	Next        int64 // the next tick
 }
 
-// SchedulePause is whether a schedule is paused. What follows Paused is of one that is.
+// SchedulePause describes whether a schedule is paused. Only paused schedules use the fields after Paused.
 type SchedulePause struct {
-	Paused    int   // 1: it is
+	Paused    int   // 1 if it is
 	PausedAt  int64 // since when
 	PausedBy  string
 	PausedWhy string
@@ -43,7 +43,7 @@ type Schedule struct {
 	SchedulePause
 	Last       int64 // when a task was last enqueued; 0 is never
 	LastTask   int64
-	Asked      int64 // since when a process with another definition asks who has this one; 0 if none does
+	Asked      int64 // since when a process with another definition asks which process has this one; 0 if none asks
 	Unfinished int   // 1 if the last task is not finished
 	Now        int64 // by the database's clock
 }
@@ -94,8 +94,8 @@ var ScheduleColumns = join(
 // NameColumns are the columns of a batch of names of schedules.
 var NameColumns = Columns[string]{col("name", Text, func(name *string) any { return name })}
 
-// DueSchedule is what [LockDue] returns of a schedule: what must be as it was read for its tick
-// to be taken.
+// DueSchedule is a schedule as [LockDue] returns it. A tick is taken only if these fields are as they
+// were read.
 type DueSchedule struct {
 	Name, Hash     string
 	Next, LastTask int64
@@ -218,8 +218,9 @@ func PutSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 insert into {schedules} ({columns}) values ({values}) {unless there}`)
 }
 
-// ChangeSchedule replaces the definition of a schedule that has the hash :was, whose next tick
-// is :was_next, and that was asked about at :was_asked. Its other parameters have the names of [DefinitionColumns].
+// ChangeSchedule replaces the definition of a schedule if the schedule still has the hash :was, the
+// next tick :was_next and the time of asking :was_asked. Its other parameters have the names of
+// [DefinitionColumns].
 func ChangeSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	b := definitionBuilder(s, tables)
 	b.set("set", list(DefinitionColumns.columns()[1:], ", ", func(c column) string { return c.Name + " = {value " + c.Name + "}" }))
@@ -229,8 +230,8 @@ where name = :name and hash = :was and next_at = {moment {int :was_next}} and as
 }
 
 // LockDue selects those schedules of a batch that are due and not paused, as
-// [DueScheduleColumns], and locks their rows. It leaves out rows that others have locked where
-// the engine can, or with wait waits for them. The batch has [NameColumns].
+// [DueScheduleColumns], and locks their rows. With wait, it waits for rows that other transactions
+// have locked. Otherwise it leaves these rows out, where the engine can. The batch has [NameColumns].
 func LockDue(s dialect.Server, tables dialect.Tables, size int, wait bool) Stmt {
 	b := newBuilder(s, tables)
 	b.setNames(NameColumns.columns(), size)
@@ -243,8 +244,8 @@ select {due} from {schedules} t
 where {of names} and t.paused = 0 and t.next_at <= {now}{for update}`)
 }
 
-// MoveSchedules moves the next ticks of schedules that are due. It is a compare-and-set, also
-// where [LockDue] locks nothing: of all that move one tick, one does. The batch has
+// MoveSchedules moves the next ticks of schedules that are due. It is a compare-and-set, even
+// where [LockDue] locks nothing: of all processes that try to move one tick, one does. The batch has
 // [MovedScheduleColumns].
 func MoveSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -255,9 +256,9 @@ where {of names} and t.paused = 0 and t.next_at <= {now} and exists (
 	select 1 from {wide batch} where s.name = t.name and s.hash = t.hash and s.last_task = t.last_task and {moment s.was} = t.next_at)`)
 }
 
-// SetSchedule sets whether a schedule is paused from now on, which it was as :was_paused says, by
-// whom and why, and moves its next tick from :was_next to :next. Parameters: name, was_paused,
-// paused, paused_by, paused_why, was_next, next.
+// SetSchedule sets whether a schedule is paused from now on, by whom and why, and moves its next tick to
+// :next, if the schedule still has :was_paused and :was_next. Parameters: name, was_paused, paused,
+// paused_by, paused_why, was_next, next.
 func SetSchedule(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {schedules} set paused = :paused, paused_at = {now}, paused_by = :paused_by, paused_why = :paused_why,
@@ -274,7 +275,7 @@ func AskSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
 update {schedules} as t set asked_at = {now} where {of names} and t.asked_at = {moment 0}`)
 }
 
-// AnswerSchedules says that a process has the definitions of schedules. The batch has
+// AnswerSchedules notes that a process has the definitions of schedules. The batch has
 // [NameColumns].
 func AnswerSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -283,7 +284,7 @@ func AnswerSchedules(s dialect.Server, tables dialect.Tables, size int) Stmt {
 update {schedules} as t set asked_at = {moment 0} where {of names}`)
 }
 
-// NoteScheduled says which tasks schedules have enqueued. The batch has
+// NoteScheduled notes the tasks that schedules have enqueued. The batch has
 // [ScheduledTaskColumns].
 func NoteScheduled(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

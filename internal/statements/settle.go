@@ -4,10 +4,10 @@ import "github.com/falldue/falldue/dialect"
 
 // Every statement here ends or extends claims that :worker holds, by id and
 // fence. A claim that was lost in the meantime matches nothing, so that no
-// worker settles what another one runs. On servers with Caps.UpdateReturning
+// worker settles a task that another one runs. On servers with Caps.UpdateReturning
 // each statement returns the ids of the tasks that it matched.
 
-// owner says whose claims a statement changes.
+// owner is the worker that must have the claims that a statement changes.
 type owner bool
 
 const (
@@ -60,7 +60,7 @@ where {keys}{and owned}{returning}`)
 	return b.stmt(source.update() + "{returning}")
 }
 
-// setReturning sets the fragment {returning}, by which an UPDATE or DELETE
+// setReturning sets the fragment {returning}, with which an UPDATE or DELETE
 // returns the tasks that it matched.
 func (b *builder) setReturning() {
 	b.set("returning", "")
@@ -97,7 +97,7 @@ func SettleAlike(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		last_error = coalesce({text :failure}, t.last_error), result = {json {text :answer}}`, thisWorker)
 }
 
-// SetSettlement sets the parameters of [SettleAlike] that say how claims end.
+// SetSettlement sets the parameters of [SettleAlike] from the end of a claim.
 func SetSettlement(values Values, t *Settlement) { SettleColumns[len(FenceColumns):].Set(values, t) }
 
 // Extend moves the end of leases to :lease microseconds from now. The batch
@@ -151,7 +151,7 @@ select t.id from {tasks} t where {keys}{and owned}{for update}`)
 select t.id from {batch} join {tasks} t on {same key}{and owned}{for update}`)
 }
 
-// Record keeps what went wrong in attempts. The batch has [RecordColumns], on
+// Record stores failed and lost attempts. The batch has [RecordColumns], on
 // engines without arrays exactly size rows. An attempt that is recorded already
 // stays as it is.
 func Record(s dialect.Server, tables dialect.Tables, size int) Stmt {

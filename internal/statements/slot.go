@@ -2,12 +2,12 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// A claim slot is the right to make one of the two large claims from the same
-// lanes that may run at a time, over all processes. Two keep a server busy while
-// the answer of one is read. More claims at the same time would step over the
-// rows that the others have locked, and on PostgreSQL lock rows that another has
-// just claimed: with many workers that would be most of the work. Slots are for
-// speed alone, a claim without one is as exclusive.
+// A claim slot is the right to make a large claim from some lanes. Over all processes,
+// two such claims may run at a time: they keep a server busy while the answer of one is
+// read. More claims at the same time would step over the rows that the others have
+// locked, and on PostgreSQL lock rows that another has just claimed: with many workers
+// that would be most of the work. Slots are only for speed: a claim without one is as
+// exclusive.
 //
 // The parameter slot names the lanes: an even number below 2^62.
 
@@ -31,7 +31,7 @@ select case when pg_try_advisory_xact_lock({lock 1}) then 1 when pg_try_advisory
 select case when get_lock({lock 1}, 0) then 1 when get_lock({lock 2}, 0) then 2 else 0 end`)
 }
 
-// ReleaseClaimSlot gives back a claim slot of the session, on servers with named
+// ReleaseClaimSlot releases a claim slot of the session, on servers with named
 // locks. Parameters: slot, number.
 func ReleaseClaimSlot(s dialect.Server) Stmt {
 	return slotBuilder(s).stmt(`

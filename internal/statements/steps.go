@@ -100,7 +100,7 @@ func DropSteps(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // StepOwners selects the ids of up to :limit tasks with steps behind :after, in their order, and
-// whether each task has gone (1) or not (0).
+// whether each task is gone (1) or not (0).
 func StepOwners(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select p.task_id, case when exists (select 1 from {tasks} t where t.id = p.task_id) then 0 else 1 end

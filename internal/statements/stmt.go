@@ -36,7 +36,7 @@ const (
 )
 
 // Row is one row of a batch, in the order of the columns. Its cells are int64,
-// string or nil, or pointers to the fields of what [Columns] hold. A pointer in an
+// string or nil, or pointers to fields, as [Columns.Rows] makes them. A pointer in an
 // interface costs no allocation, and a value does.
 type Row []any
 
@@ -51,7 +51,7 @@ type Values map[string]any
 
 // Bind orders the arguments of one run. rows is the batch of a statement that
 // takes one, and nil for the others. Bind panics when a value is missing or the
-// batch is larger than what the statement was made for: both are mistakes of
+// batch has more rows than the statement was made for: both are mistakes of
 // the calling code and never follow from data.
 func (s Stmt) Bind(values Values, rows []Row) []any {
 	if s.size > 0 && len(rows) > s.size {

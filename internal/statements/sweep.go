@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Sweep finds up to :page lanes that hold waiting tasks in queues, and returns them as [FoundColumns]:
+// Sweep finds up to :page lanes with waiting tasks in queues, and returns them as [FoundColumns]:
 // queue by queue, and within a queue in the order of the index. It jumps from lane to lane, so that
 // its cost grows with the number of lanes, and not of tasks. On servers with Caps.LooseScan Sweep
 // begins at the first lanes, and finds the lanes of several queues in any order. The batch has
@@ -35,9 +35,9 @@ where queue in ({queues}) and state in ('open', 'snoozed')
 group by queue, {lane columns}) n limit :page`)
 }
 
-// jumps makes the statement that jumps from lane to lane behind the places of a batch. Where the
-// index has columns, the next lane is greater than the last in some columns and within some
-// condition, and of the lanes some have the wanted states.
+// jumps makes the statement that jumps from lane to lane behind the places of a batch. It returns the
+// lanes that meet the condition states. Where the index has columns, the next lane meets the condition
+// within, and is greater than the last one in the columns greater.
 func (b *builder) jumps(places []column, size int, within string, greater Columns[Lane], states string) Stmt {
 	b.withBatch(places, size)
 	b.set("states", states)
@@ -72,7 +72,7 @@ limit {int :page}`)
 	b.set("columns", greater.list("", nil))
 	// SQLite begins a range of several columns where they are equal, and would read the rest
 	// of the lane. So the range begins after the last anchor that a lane can have, of the year
-	// 9892, and a condition that no index serves sees to it that the next lane is another one.
+	// 9892, and a condition that no index serves ensures that the next lane is another one.
 	b.set("next", func(last string) string {
 		b.set("queue of last", value+last+".queue")
 		b.set("last", greater.list(value+last+".", nil))
@@ -104,7 +104,7 @@ func FirstPlace(queue string) Place {
 type Place struct {
 	Queue string
 	Lane
-	// Ending is a text behind the texts of the lanes that are wanted.
+	// Ending is a text behind the texts of the wanted lanes.
 	Ending string
 }
 
@@ -131,8 +131,8 @@ func PlaceColumns(s dialect.Server) Columns[Place] {
 	return join(queue, within(laneColumns, func(p *Place) *Lane { return &p.Lane }))
 }
 
-// Occupied selects those queues of a batch that have tasks in a state, or waiting tasks, whatever
-// statistics the engine has. It is for servers with Caps.LooseScan. The batch has [PlaceColumns]. Parameters: state.
+// Occupied selects those queues of a batch that have tasks in a state, or waiting tasks. Its cost does not depend
+// on the engine's statistics. It is for servers with Caps.LooseScan. The batch has [PlaceColumns]. Parameters: state.
 func Occupied(s dialect.Server, tables dialect.Tables, waiting bool, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.withBatch(PlaceColumns(s).columns(), size)
@@ -157,9 +157,9 @@ select s.queue from ({queues}) s
 where {occupied}`)
 }
 
-// Heads returns the lanes of a batch that hold a task from their since on, as
-// [HeadColumns]. It reads one entry of the index for each, however many tasks were
-// before it. It is for servers where [ClaimsAtOnce]. The batch has [SinceColumns].
+// Heads returns the lanes of a batch that have a task from their since on, as
+// [HeadColumns]. It reads one entry of the index for each lane, however many tasks were
+// before that. It is for servers where [ClaimsAtOnce]. The batch has [SinceColumns].
 // Parameters: queue.
 func Heads(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
@@ -185,9 +185,9 @@ where {in lane} and updated_at >= {moment {int :since}}
 order by updated_at limit 1`)
 }
 
-// NextLane finds the lanes that [Sweep] finds, one lane in each run. It finds the first
-// lane with waiting tasks after the lane that the parameters name. It costs the same
-// whatever statistics the engine has. It is for servers with Caps.LooseScan.
+// NextLane finds the lanes that [Sweep] finds, one lane in each run: the first lane with
+// waiting tasks after the lane that the parameters name. Its cost does not depend on the
+// engine's statistics. It is for servers with Caps.LooseScan.
 // Parameters: queue, the lane (see [SetLane]).
 //
 // The next lane shares as many first columns as possible with the last lane, and has a
@@ -206,8 +206,8 @@ func NextLanes(s dialect.Server, tables dialect.Tables) Stmt {
 	return b.nextLanes(0, ":page", ", "+laneColumns.list("", nil))
 }
 
-// nextLane makes the statement that finds the next lane, which has at least so many
-// columns in common with the last one.
+// nextLane makes the statement that finds the next lane. At least the first least columns
+// are the same as in the last lane.
 func (b *builder) nextLane(least int) Stmt {
 	b.set("anchor", "updated_at")
 	b.set("first", func(columns string) string {

@@ -48,7 +48,7 @@ func (b *builder) common(tables dialect.Tables) {
 	b.set("json", func(expr string) string { return s.Cast(expr, dialect.JSON) })
 
 	b.set("next fence", "{least t.fence, 9223372036854775806} + 1") // see NextFence
-	b.set("still", "")                                              // what else must hold of a claim
+	b.set("still", "")                                              // more conditions for a claim
 	b.set("for update", "")                                         // locks rows, where that is possible
 	switch {
 	case s.Caps.LockRows && s.Caps.SkipLocked:
@@ -130,7 +130,7 @@ func closing(text string) int {
 	panic("statements: an open brace in " + text)
 }
 
-// hole returns what a hole stands for.
+// hole returns the text for a hole.
 func (b *builder) hole(text string) string {
 	if fragment, ok := b.fragments[text]; ok {
 		switch fragment := fragment.(type) {
@@ -189,13 +189,13 @@ func (b *builder) push(p param) string {
 }
 
 // mark encloses the index of a parameter until the text is complete. Only then
-// is it known in which order the parameters stand in it.
+// is the order of the parameters known.
 const mark = "\x00"
 
 func markOf(i int) string { return mark + strconv.Itoa(i) + mark }
 
-// stmt makes the statement of a template. Where the engine numbers its
-// placeholders a parameter has one, and else one for each place.
+// stmt makes the statement of a template. Where the engine numbers its placeholders,
+// a parameter has one placeholder, and otherwise one for each place in the text.
 func (b *builder) stmt(template string) Stmt {
 	numbered := b.server.Placeholder(1) != b.server.Placeholder(2)
 	numbers := make(map[int]int, len(b.params))

@@ -2,12 +2,12 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// The test clock is the database's clock, moved by what a table of one row says, so that
+// The test clock is the database's clock, moved by the number in a table of one row, so that
 // all processes that use it see the same time. It is for tests: package tasktest makes
 // the table, and no migration does.
 
-// testClockTable is the name of the table. It has no schema, so that it is where the
-// search path says.
+// testClockTable is the name of the table. It has no schema, so the search path decides
+// where the table is.
 const testClockTable = "falldue_test_clock"
 
 // testClock is a dialect that takes the time from the test clock.

@@ -2,9 +2,9 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// A unique key is a hash of what no two tasks may have in common. Its row in {uniques} names
-// the task that holds it, or held it last. Whether it still does is decided when the next
-// task asks for it: nothing is written when a task runs or ends.
+// A unique key is a hash of the values that no two tasks may have in common. The row of a key in
+// {uniques} names the task that holds the key, or held it last. Whether that task still holds the key
+// is decided only when another task needs the key: nothing is written when a task runs or ends.
 
 // HashColumns are the columns of a batch of unique keys.
 var HashColumns = Columns[string]{col("hash", Text, func(hash *string) any { return hash })}
@@ -12,7 +12,7 @@ var HashColumns = Columns[string]{col("hash", Text, func(hash *string) any { ret
 // Holder is a unique key and the task that has it, or had it last.
 type Holder struct {
 	UniqueKey
-	Until      int64 // when the time ends for which the key was taken
+	Until      int64 // the end of the time for which the key was taken
 	Now        int64 // by the database's clock
 	Fence      int64 // of the task
 	Unfinished int   // 1 if the task is not finished
@@ -22,7 +22,7 @@ type Holder struct {
 // UniqueKey is a version of the row of a unique key.
 type UniqueKey struct {
 	Hash   string
-	Token  int64 // a random number of whoever took the key last, 0 for a key without a row
+	Token  int64 // a random number, new each time a task takes the key; 0 for a key without a row
 	TaskID int64 // of the holder
 }
 
@@ -55,8 +55,8 @@ const (
 	isWaiting    = isUnfinished + " and k.claimed_by = ''"
 )
 
-// Holders selects the holders of unique keys as [HolderColumns]. It locks nothing: what is
-// decided by them takes effect by [TakeKeys] alone. The batch has [HashColumns].
+// Holders selects the holders of unique keys as [HolderColumns]. It locks nothing: only
+// [TakeKeys] makes sure that the keys are free. The batch has [HashColumns].
 func Holders(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(HashColumns.columns(), size)
@@ -70,15 +70,15 @@ func Holders(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		return b.stmt(`
 select {found} from {uniques} t left join {tasks} k on k.id = t.task_id where {keys}`)
 	}
-	// OFFSET keeps the planner from joining whole tables, which it does by old statistics.
+	// OFFSET keeps the planner from joining whole tables, as it does with old statistics.
 	return b.stmt(`
 select {found} from {batch}
 cross join lateral (select * from {uniques} where hash = s.hash offset 0) t
 left join lateral (select state, fence, claimed_by from {tasks} where id = t.task_id offset 0) k on true`)
 }
 
-// LockKeys selects unique keys as [UniqueKeyColumns] and locks their rows. It reads what is
-// committed, also where the transaction otherwise reads what was committed when it began.
+// LockKeys selects unique keys as [UniqueKeyColumns] and locks their rows. It reads the committed
+// rows, even in a transaction that otherwise reads the rows that were committed when it began.
 // The batch has [HashColumns].
 func LockKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -120,7 +120,7 @@ type TakenKey struct {
 	Hash   string
 	TaskID int64 // the new holder
 	Was    int64 // the token when no task held the key
-	Wait   int64 // for how many microseconds the key is taken, whatever becomes of the holder
+	Wait   int64 // the microseconds for which the key is taken even if the holder ends before
 }
 
 // TakenKeyColumns are the columns of the batch of [TakeKeys].
@@ -135,8 +135,8 @@ var TakenKeyColumns = Columns[TakenKey]{
 // [KeysOfToken] does.
 func ReturnsTakenKeys(s dialect.Server) bool { return s.Caps.Upsert == dialect.OnConflict }
 
-// TakeKeys gives unique keys to tasks. It is a compare-and-set on the token: of two that
-// take one key, one does. The column was is there for the comparison alone. The batch has
+// TakeKeys gives unique keys to tasks. It is a compare-and-set on the token: if two statements try
+// to take one key, one of them gets it. The column was is only for the comparison. The batch has
 // [TakenKeyColumns], on engines without arrays exactly size rows, and no key twice.
 // Parameters: token, a new random number.
 func TakeKeys(s dialect.Server, tables dialect.Tables, size int) Stmt {
@@ -254,7 +254,7 @@ func Withdraw(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // PagedKey is a unique key as [KeyPage] returns it.
 type PagedKey struct {
 	UniqueKey
-	Free int // 1 if no task has held it for long
+	Free int // 1 if no task has held the key for long
 }
 
 // PagedKeyColumns are the columns of a result of [KeyPage].

@@ -12,7 +12,7 @@ type Worker struct {
 	Running int              // handlers
 	Done    int64            // tasks that succeeded since it started
 	Failed  int64            // attempts that failed since it started
-	Recent  sql.Null[string] // what changes often, as JSON
+	Recent  sql.Null[string] // the numbers that change often, as JSON
 	Info    string           // as JSON
 }
 
@@ -44,7 +44,7 @@ var StoredWorkerColumns = join(
 		col("clock", Moment, func(w *StoredWorker) any { return &w.Now }),
 	})
 
-// Announce stores a worker, or all that is new of it. Its parameters have the names of
+// Announce stores a worker, or replaces its row. Its parameters have the names of
 // [WorkerColumns].
 func Announce(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
@@ -61,14 +61,14 @@ insert into {workers} (id, started_at, seen_at, running, done, failed, recent, i
 values (:id, {now}, {now}, :running, :done, :failed, {json :recent}, {json :info}){or replace}`)
 }
 
-// SeeWorker says that a worker is still there, and what it has done. Parameters: id,
+// SeeWorker notes that a worker is still there, with its new numbers. Parameters: id,
 // running, done, failed, recent.
 func SeeWorker(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {workers} set seen_at = {now}, running = {int :running}, done = {int :done}, failed = {int :failed}, recent = {json :recent} where id = :id`)
 }
 
-// ReadWorkers selects all workers as [StoredWorkerColumns], the first that started first.
+// ReadWorkers selects all workers as [StoredWorkerColumns], in the order in which they started.
 func ReadWorkers(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
 	b.set("worker", StoredWorkerColumns.list("", map[string]string{"clock": "{now}"}))
