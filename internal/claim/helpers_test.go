@@ -19,7 +19,7 @@ type noObserver struct{}
 func (noObserver) Swept(string, int, time.Time, error)                   {}
 func (noObserver) Claimed(string, int, []*store.Claim, time.Time, error) {}
 
-// fakeTable is a table whose statements are functions. Those that are nil find nothing.
+// fakeTable is a table with functions for statements. A nil function finds nothing.
 type fakeTable struct {
 	claim      func(store.ClaimParams) ([]*store.Claim, error)
 	limited    func(store.ClaimParams) (store.Limited, error)
@@ -63,7 +63,7 @@ func (f fakeTable) Classify(err error) dialect.Class {
 	return f.class
 }
 
-// fakeFinder finds lanes by functions. Those that are nil find nothing.
+// fakeFinder finds lanes with functions. A nil function finds nothing.
 type fakeFinder struct {
 	find func() ([]store.Head, error)
 	look func([]store.Source) ([]store.Head, error)
@@ -134,7 +134,7 @@ func (p *Poller) work(ctx context.Context) {
 	sweeping.Wait()
 }
 
-// searchNow makes the next search of a poller's queue, whenever that is due.
+// searchNow makes the next search of a poller's queue, even if it is not due yet.
 func (p *Poller) searchNow(ctx context.Context) error {
 	p.search.at = time.Now()
 	for {

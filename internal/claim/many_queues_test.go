@@ -27,7 +27,7 @@ type pagedFinder struct {
 	limit   int                     // a statement that may find more fails; 0 is none
 	finds   int
 	largest int                    // the greatest part
-	swept   map[string][]time.Time // when each queue was looked at
+	swept   map[string][]time.Time // when each queue was swept
 }
 
 var errTooSlow = errors.New("the statement takes too long")
@@ -134,8 +134,8 @@ func TestOneStatementSweepsAllQueues(t *testing.T) {
 	})
 }
 
-// TestSweepsGoOnBehindWhatWasFound: statements that may find many lanes fail, as under a time limit. All
-// lanes are found nevertheless, by smaller ones, and another queue is swept in the meantime.
+// TestSweepsGoOnBehindWhatWasFound: statements that may find many lanes fail, as under a time limit. Smaller
+// statements find all lanes nevertheless, and another queue is swept in the meantime.
 func TestSweepsGoOnBehindWhatWasFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestWorkersClaimFromMoreLanesThanTheyTrack(t *testing.T) {
 	})
 }
 
-// countedFinder finds a lane for each number below a count, but for those that were taken.
+// countedFinder finds a lane for each number below a count, except for lanes that were taken.
 type countedFinder struct {
 	mu    sync.Mutex
 	left  int

@@ -16,7 +16,7 @@ import (
 )
 
 // TestHotKeysAreNotHammered: for ten seconds other workers have all permits of three keys. The
-// Poller claims some hundred times.
+// poller claims some hundred times.
 func TestHotKeysAreNotHammered(t *testing.T) {
 	t.Parallel()
 	const keys, most = 3, 400

@@ -20,7 +20,7 @@ import (
 )
 
 // TestPollersGoByOverrides: the lanes that a poller knows are due by an override as soon as it
-// holds, without a sweep, also those whose tasks have a policy of their own.
+// takes effect, without a sweep, including lanes with a per-task policy.
 func TestPollersGoByOverrides(t *testing.T) {
 	t.Parallel()
 	kind := control.Compile(backoff.ParseDeferred("1h"))
@@ -58,7 +58,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 	}
 	table.Add("queue:default", statements.ChangePolicy, `{"steps":[{"policy":"original / 2"}],"include_own":true}`, now, time.Time{})
 	read()
-	o.Refresh(t.Context()) // asks for the policy of tasks with a policy of their own
+	o.Refresh(t.Context()) // requests the per-task policy
 	o.Refresh(t.Context())
 	if one, other := p.lanes.Lanes[at].Due.Sub(now), p.lanes.Lanes[with].Due.Sub(now); one != 30*time.Minute || other != time.Hour {
 		t.Errorf("the lanes are due in %v and %v, want 30m and 1h", one, other)
@@ -72,8 +72,8 @@ func TestPollersGoByOverrides(t *testing.T) {
 }
 
 // TestPoliciesAreReadApartFromSweeps: while the policies of 12,000 lanes are read, a sweep
-// finds the tasks of other lanes. The policies take few statements, and once they are
-// known, the lanes are, too.
+// finds the tasks of other lanes. Reading the policies takes few statements. As soon as the
+// policies are known, the lanes are known, too.
 func TestPoliciesAreReadApartFromSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,8 +38,8 @@ func TestCorruptLanesCauseNoExtraSweeps(t *testing.T) {
 	}
 }
 
-// TestLanesThatTheirSharesCutOffStayDue: a claim that has its share of a lane has left tasks there, and one that has less
-// has emptied the lane.
+// TestLanesThatTheirSharesCutOffStayDue: a claim that took its whole share of a lane has left tasks there, and a claim
+// that took less has emptied the lane.
 func TestLanesThatTheirSharesCutOffStayDue(t *testing.T) {
 	t.Parallel()
 	for taken, due := range map[int]bool{1: false, 2: true} {
@@ -83,8 +83,8 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 	})
 }
 
-// TestALockedTaskIsLookedForAtEachPoll: a due task whose row somebody has locked does not
-// keep a worker busy for as long as it is locked.
+// TestALockedTaskIsLookedForAtEachPoll: while another transaction has locked the row of a due task,
+// the task does not keep a worker busy.
 func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestNoticesCauseFewStatements: however many notices come, an idle worker sends no
-// statement for those of queues that it does not work on, and for its own few.
+// TestNoticesCauseFewStatements: however many notices come, an idle worker sends few statements for
+// notices of its own queues, and none for others.
 func TestNoticesCauseFewStatements(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestNoticesCauseFewStatements(t *testing.T) {
 		{"mine", time.Millisecond, 401, 101},
 		{"mails mine", time.Millisecond, 401, 101},
 		{"", time.Millisecond, 401, 101},
-		{"mine", time.Second, 2, 3}, // each at once
+		{"mine", time.Second, 2, 3}, // each immediately
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			claims, sweeps, waited := 0, 0, time.Duration(0)

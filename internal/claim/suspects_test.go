@@ -21,8 +21,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// refusingLane is a lane in memory, whose tasks have the anchor 1e15 each. It refuses
-// claims of some of them.
+// refusingLane is a lane in memory. Its tasks have the anchor 1e15 each. It refuses claims of
+// some of them.
 type refusingLane struct {
 	at      store.Lane
 	refuses func(id int64) bool
@@ -35,7 +35,7 @@ type refusingLane struct {
 	claimed []int64
 }
 
-// refusedID is the error of a claim, which names the first task that is refused.
+// refusedID is the error of a claim. It names the first refused task.
 type refusedID int64
 
 func (id refusedID) Error() string { return "no" }
@@ -63,7 +63,7 @@ func (l *refusingLane) first(limit int) []int64 {
 	return slices.Clone(l.tasks[:min(len(l.tasks), limit)])
 }
 
-// Poller returns a poller of a queue that has only this lane.
+// poller returns a poller of a queue that has only this lane.
 func (l *refusingLane) poller(class dialect.Class, log *strings.Builder) *Poller {
 	l.table = l.fakes(class)
 	p := newTestPoller(PollerConfig{
@@ -109,9 +109,9 @@ func (l *refusingLane) fakes(class dialect.Class) fakeTable {
 	}
 }
 
-// TestPollerStepsOverRefusedTasks: whatever the class of the error, a poller claims the
-// tasks that the database does not refuse by few statements, names one that it refuses in
-// the log once a minute, and claims it when the database lets it.
+// TestPollerStepsOverRefusedTasks: whatever the class of the error, a poller claims the other
+// tasks with few statements. Once a minute, it names a refused task in the log. It claims the
+// refused tasks when the database no longer refuses them.
 func TestPollerStepsOverRefusedTasks(t *testing.T) {
 	t.Parallel()
 	for _, class := range classes {
@@ -151,7 +151,7 @@ func TestPollerStepsOverRefusedTasks(t *testing.T) {
 }
 
 // TestRefusedTasksAreTriedAfterOthers: many tasks of a lane are refused, with errors of all
-// classes. However long a statement takes, the others are claimed by a few hundred.
+// classes. However long a statement takes, a few hundred statements claim the others.
 func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 	t.Parallel()
 	for takes := time.Duration(0); takes <= time.Second; takes += 100 * time.Millisecond {
@@ -183,7 +183,7 @@ func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 				}
 			})
 			p.work(ctx)
-			// Each refused task is found by about a dozen statements.
+			// About a dozen statements find each refused task.
 			if took := time.Since(start); ctx.Err() != context.Canceled || took > 5*time.Second+300*takes {
 				t.Errorf("with statements of %v, %d tasks were claimed within %v", takes, len(l.claimed), took)
 			}
@@ -192,7 +192,7 @@ func TestRefusedTasksAreTriedAfterOthers(t *testing.T) {
 }
 
 // TestADatabaseThatRefusesAllClaimsIsNotFlooded: while the database refuses all claims, a
-// Poller sends few, and claims everything when it does no longer.
+// poller sends few. When the database no longer does so, the poller claims everything.
 func TestADatabaseThatRefusesAllClaimsIsNotFlooded(t *testing.T) {
 	t.Parallel()
 	for _, class := range classes {
@@ -302,7 +302,7 @@ func TestHangingClaimsLeaveOtherLanesTheirTurn(t *testing.T) {
 	})
 }
 
-// TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect: somebody else has claimed or deleted it.
+// TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect: another process has claimed or deleted the refused task.
 func TestLaneWhoseRefusedTaskIsGoneIsNoLongerSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

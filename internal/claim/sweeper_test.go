@@ -42,7 +42,7 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if due := s.lanes.Due(start, maxSources); len(due) != 2 { // also the corrupt one: the database decides
+		if due := s.lanes.Due(start, maxSources); len(due) != 2 { // including the corrupt one: the database decides
 			t.Errorf("due at once are %v", due)
 		}
 		if f := s.lanes.Lanes[heads[1].Lane]; f.Due.Sub(start) != 50*time.Second {
@@ -76,8 +76,8 @@ func TestSweeperRecordsWhatFallsDue(t *testing.T) {
 }
 
 // TestCostlySweepsGiveWayToLooks: sweeps take at most a twentieth of the time, and all
-// searches a tenth. Between sweeps, rechecks find the tasks that come into the lanes that were
-// emptied. A sweep finds what comes anywhere else, soon.
+// searches a tenth. Between sweeps, rechecks find the tasks that come into emptied lanes. A
+// sweep soon finds tasks in other lanes.
 func TestCostlySweepsGiveWayToLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestNoSweepIsFarOff(t *testing.T) {
 	})
 }
 
-// TestRequestedSearchesTakeTheirShare of the time: a tenth, or more where they stand in for probes.
+// TestRequestedSearchesTakeTheirShare: searches take a tenth of the time, or more where they stand in for probes.
 func TestRequestedSearchesTakeTheirShare(t *testing.T) {
 	t.Parallel()
 	for ascendingIDs, want := range map[bool]time.Duration{true: 100 * time.Millisecond, false: 40 * time.Millisecond} {
@@ -196,7 +196,7 @@ func TestASearchIsNotForgottenWhileThePollerIsFull(t *testing.T) {
 		if synctest.Wait(); finds != 1 {
 			t.Errorf("%d searches when the first one was due, want 1", finds)
 		}
-		p.full.Store(true) // and the other way round: the search falls due while there is no room
+		p.full.Store(true) // and the opposite case: the search falls due while there is no room
 		time.Sleep(2 * time.Second)
 		if synctest.Wait(); finds != 1 {
 			t.Errorf("%d searches while the poller had no room, want 1", finds)

@@ -57,7 +57,7 @@ func TestChangesAreReadEverySecond(t *testing.T) {
 		if !maps.Equal(cancelled, map[int64]int64{12: 3}) {
 			t.Errorf("cancelled are %v", cancelled)
 		}
-		// What the database does not know any more ends, and errors change nothing.
+		// Pauses that the database does not know any more end, and errors change nothing.
 		table.Add("kind:charge", statements.ChangePause, "", time.Now(), time.Time{})
 		after(2 * time.Second)
 		table.Lock()
@@ -79,8 +79,8 @@ func TestChangesAreReadEverySecond(t *testing.T) {
 	})
 }
 
-// TestChangesAreReadSeldomWhileReadsFail: a pause ends by itself while changes cannot be read. They are
-// Read about once a second, or more seldom.
+// TestChangesAreReadSeldomWhileReadsFail: a pause ends by itself while changes cannot be read. Reads are
+// tried about once a second, or more seldom.
 func TestChangesAreReadSeldomWhileReadsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := &controltest.Table{}

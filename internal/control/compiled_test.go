@@ -7,8 +7,8 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// TestLimitSetForNamesTheOverrideOnlyIfItSetsTheLimit: a death by the code's limit is not blamed on an
-// override of the delay.
+// TestLimitSetForNamesTheOverrideOnlyIfItSetsTheLimit: if the code's limit makes a task dead, an override of
+// the delay is not blamed.
 func TestLimitSetForNamesTheOverrideOnlyIfItSetsTheLimit(t *testing.T) {
 	t.Parallel()
 	code := Compile(backoff.Constant(time.Minute).WithMaxAttempts(5))

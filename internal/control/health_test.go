@@ -21,8 +21,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// TestUnreadablePoliciesAreAnnounced: those of tasks' own, until they can be read, or nobody asks
-// for them any more.
+// TestUnreadablePoliciesAreAnnounced: unreadable per-task policies are announced until they can be read, or
+// no lane requests them any more.
 func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestUnreadablePoliciesAreAnnounced(t *testing.T) {
 	})
 }
 
-// TestTroublesAreAnnounced: which overrides a worker cannot apply, and that it cannot read the
-// table of changes, each until it is over. The worker says so at once, and not again.
+// TestTroublesAreAnnounced: a worker announces which overrides it cannot apply, and that it cannot read the
+// table of changes, until the failure ends. It does so immediately, and once.
 func TestTroublesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestTroublesAreAnnounced(t *testing.T) {
 	})
 }
 
-// TestPausesOfNewerReleasesAreAnnounced: a pause of a subject that this release does not know holds
-// nothing back. The worker logs it once, and announces it until it is resumed or ends by itself.
+// TestPausesOfNewerReleasesAreAnnounced: a pause of a subject that this release does not know has no effect.
+// The worker logs the pause once, and announces it until it is resumed or ends by itself.
 func TestPausesOfNewerReleasesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// TestOverridesHoldAndEnd: the newest and most specific override holds within two seconds,
+// TestOverridesHoldAndEnd: the newest and most specific override takes effect within two seconds,
 // takes its steps and ends. An override that cannot be applied leaves the old one in place, and is
 // tried again.
 func TestOverridesHoldAndEnd(t *testing.T) {
@@ -117,7 +117,7 @@ func TestOverridesHoldAndEnd(t *testing.T) {
 	})
 }
 
-// TestRefusedOverrideIsTriedAgain: one that the database could not check holds when it can.
+// TestRefusedOverrideIsTriedAgain: an override takes effect as soon as the database can check it.
 func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestRefusedOverrideIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestOverridesGoByTheDatabasesClock, also of a worker whose own clock stood still while its
-// machine slept: the next read of the change says how late it is. A slow read changes nothing.
+// TestOverridesGoByTheDatabasesClock: even if the worker's clock stood still while its machine slept,
+// the next read of the change shows how late it is. A slow read changes nothing.
 func TestOverridesGoByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	kind := Compile(backoff.ParseDeferred("1h"))

@@ -51,7 +51,7 @@ func TestSubjectsAreChecked(t *testing.T) {
 	}
 }
 
-// TestKeysOfPartsSelectKeys: a subject's key selects the tasks with this key, and those whose keys have its parts.
+// TestKeysOfPartsSelectKeys: a subject's key selects the tasks with this key, and the tasks with its parts in their keys.
 func TestKeysOfPartsSelectKeys(t *testing.T) {
 	t.Parallel()
 	const key = "region=eu/tenant=42/endpoint=7"

@@ -28,8 +28,8 @@ func ownLane(key string) store.Lane {
 	return store.Lane{State: "open", Kind: "k", Policy: key, Attempts: 1}
 }
 
-// TestRulesInUseAreRemembered: however many policies are read, those that are in use stay,
-// and the number of all is limited.
+// TestRulesInUseAreRemembered: however many policies are read, policies in use stay, and
+// the number of all is limited.
 func TestRulesInUseAreRemembered(t *testing.T) {
 	t.Parallel()
 	policies := NewTaskPolicies(nil, nil, NewHealthReport(), slog.New(slog.DiscardHandler))
@@ -109,8 +109,8 @@ func TestUnreadablePoliciesDelayNoOther(t *testing.T) {
 	})
 }
 
-// TestPolicyIsReadWithinALimit: a database that does not answer must not keep policies from
-// being read for ever.
+// TestPolicyIsReadWithinALimit: a database that does not answer must not block reads of policies
+// indefinitely.
 func TestPolicyIsReadWithinALimit(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.Postgres)

@@ -11,9 +11,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestLanesBehindATaskWaitForIt: a lane whose sequence waits for a task comes back after that is due,
-// when a sweep does not find it where it was, when another policy makes it due earlier, and after
-// some minutes in any case.
+// TestLanesBehindATaskWaitForIt: a lane whose sequence waits for a task comes back after that task is due,
+// when a sweep does not find the task in its place, when another policy makes the task due earlier, and
+// after some minutes in any case.
 func TestLanesBehindATaskWaitForIt(t *testing.T) {
 	t.Parallel()
 	const pause = time.Second
@@ -114,8 +114,8 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 	})
 }
 
-// TestManyParkedLanesAreLookedAtSeldom: lanes that a limit holds back for an unknown time are
-// looked at some hundred times a second together in the end, however many they are.
+// TestManyParkedLanesAreLookedAtSeldom: lanes that a limit holds back for an unknown time are in
+// the end tried some hundred times a second together, however many they are.
 func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 
 // TestNewKeysNeedNotWaitForHeldOnes: a key whose first task has just come has its place in the first
 // claim after a sweep that found many sequences whose first task has failed and waits. The tracker does
-// not count these lanes as known, however many they are, once claims have found out that the others wait for them.
+// not count these lanes as known, however many they are, once claims have found that the others wait for them.
 func TestNewKeysNeedNotWaitForHeldOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestClaimsInVainBackOff: a limit holds back a lane for longer with each claim that gets
-// nothing, from 4 up to 160 milliseconds after other claims took the permits.
+// TestClaimsInVainBackOff: a limit holds back a lane for longer with each claim in vain: from 4 up
+// to 160 milliseconds, after other claims took the permits.
 func TestClaimsInVainBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		if got := hold(3 * time.Second); got != 3*time.Second {
 			t.Errorf("under a rate that admits a task in 3s the lane is held back for %v", got)
 		}
-		// A permit that this process frees makes the lane due, also while the claim is under way.
+		// A permit that this process frees makes the lane due, even while the claim is under way.
 		known.Park(at, "limit", time.Hour, releasePause)
 		known.Freed([]string{"another limit"})
 		if due := known.Due(time.Now(), 1); len(due) != 0 {

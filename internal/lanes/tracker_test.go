@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestHintsDuringClaimsAndSweepsAreKept: a task that is put into a lane while a claim
-// or a sweep runs may be missing in its answer, and must not be forgotten.
+// TestHintsDuringClaimsAndSweepsAreKept: a task that comes into a lane while a claim
+// or a sweep runs may be missing in the answer, and must not be forgotten.
 func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 	t.Parallel()
 	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
@@ -45,8 +45,8 @@ func TestHintsDuringClaimsAndSweepsAreKept(t *testing.T) {
 	}
 }
 
-// TestHintBeforeFirstTaskResetsSince: the anchor of a new first task may lie before the
-// one from which claims look.
+// TestHintBeforeFirstTaskResetsSince: the anchor of a new first task may be before the
+// anchor from which claims search.
 func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	t.Parallel()
 	at, now := store.Lane{State: "open", Kind: "k"}, time.Now()
@@ -62,7 +62,7 @@ func TestHintBeforeFirstTaskResetsSince(t *testing.T) {
 	}
 }
 
-// TestDueListsTheFirst: of many due lanes, due lists those with the lowest priorities,
+// TestDueListsTheFirst: of many due lanes, Due lists those with the lowest priorities,
 // and of these the ones that have been due for longest.
 func TestDueListsTheFirst(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestDueListsTheFirst(t *testing.T) {
 	}
 }
 
-// BenchmarkDue measures due for a poller that knows many due lanes.
+// BenchmarkDue measures Due with many due lanes.
 func BenchmarkDue(b *testing.B) {
 	for name, at := range map[string]func(i int) store.Lane{
 		"attempts":   func(i int) store.Lane { return store.Lane{State: "open", Kind: "k", Attempts: i} },
@@ -155,8 +155,8 @@ func TestEmptiedLanesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestClaimsDuringASweepAreKept: a sweep's answer is older than what a claim has found
-// since the sweep began.
+// TestClaimsDuringASweepAreKept: a sweep's answer is older than the state that a claim has
+// recorded since the sweep began.
 func TestClaimsDuringASweepAreKept(t *testing.T) {
 	t.Parallel()
 	at, start := store.Lane{State: "open", Kind: "k"}, time.Now()
@@ -176,8 +176,8 @@ func TestClaimsDuringASweepAreKept(t *testing.T) {
 	}
 }
 
-// TestLanesAreTimedAnew: when another policy holds, lanes are due by it, however they became
-// known, and also those that a limit holds back.
+// TestLanesAreTimedAnew: when another policy takes effect, lanes are due by that policy, however
+// they became known, including lanes that a limit holds back.
 func TestLanesAreTimedAnew(t *testing.T) {
 	t.Parallel()
 	delay, now := time.Hour, time.Now()

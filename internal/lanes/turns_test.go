@@ -83,7 +83,7 @@ func TestNewTurnsComeNext(t *testing.T) {
 	}
 }
 
-// weighted are rules with weights by the first parts of keys. A part that has none has 1.
+// weighted are rules with weights by the first parts of keys. The default weight is 1.
 type weighted struct {
 	rules
 	weights map[string]int
@@ -92,7 +92,7 @@ type weighted struct {
 func (w weighted) Weight(at store.Lane) int { return max(w.weights[store.TurnOf(at).Key], 1) }
 
 // TestTurnsHaveWeights: while tenants with different weights wait, each has tasks by its weight, however many tasks
-// a claim takes. One that comes later has no more, and a weight that changes counts from the next claim on.
+// a claim takes. A tenant that comes later has no more, and a changed weight counts from the next claim on.
 func TestTurnsHaveWeights(t *testing.T) {
 	t.Parallel()
 	now, weights := time.Now(), map[string]int{"t=a": 3, "t=c": 100}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestLaterPrioritiesHaveTheirShare: while urgent tasks wait, later priorities have the share that was set, whether a
-// claim takes one task or many. Without urgent tasks they have all, and save nothing up.
+// claim takes one task or many. Without urgent tasks they get all tasks, and no share is saved up.
 func TestLaterPrioritiesHaveTheirShare(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

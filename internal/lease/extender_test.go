@@ -17,8 +17,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestLeaseAfterDoneTx: what the database answers to extensions after DoneTx decides
-// whether the lease may still be lost, and when.
+// TestLeaseAfterDoneTx: the answers to extensions after DoneTx decide whether the lease may
+// still be lost, and when.
 func TestLeaseAfterDoneTx(t *testing.T) {
 	t.Parallel()
 	const length, never = 9 * time.Second, time.Hour
@@ -30,7 +30,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		answers []answer // one each third of a lease, the last one for ever
+		answers []answer // one each third of a lease, the last one indefinitely
 		ends    time.Duration
 	}{
 		{"committed", []answer{{gone, nil}}, never},
@@ -70,7 +70,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 			case <-ctx.Done():
 			}
 			stop()
-			// Leases are looked at each third of their length.
+			// Leases are checked each third of their length.
 			if took := time.Since(start); took < c.ends || took > c.ends+length/3 {
 				t.Errorf("%s: the handler's context ended after %v, want %v", c.name, took, c.ends)
 			}
@@ -124,8 +124,8 @@ func TestRefusedExtensionCostsNoOtherLease(t *testing.T) {
 	}
 }
 
-// TestLeasesUnderLimitsThatAreOverAreNotExtended: the worker asks so for those of claims under
-// limits, and for no others.
+// TestLeasesUnderLimitsThatAreOverAreNotExtended: the worker extends only leases of claims under limits with
+// the statement that leaves out expired ones.
 func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestLeasesUnderLimitsThatAreOverAreNotExtended(t *testing.T) {
 }
 
 // TestCancelledTasksCostNoOtherLease: when claims are gone, the worker asks whether their
-// tasks were cancelled. The leases of the others are extended, though the answer
-// does not come, and though the role that reads changes waits for it, too.
+// tasks were cancelled. The other leases are extended, although the answer does not come and the
+// role that reads changes waits for it, too.
 func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestCancelledTasksCostNoOtherLease(t *testing.T) {
 	})
 }
 
-// TestLeasesEndThoughNoStatementDoes: a handler learns that its lease is over while the
+// TestLeasesEndThoughNoStatementDoes: the context of a handler ends with its lease while the
 // statement that would extend the lease hangs.
 func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ type noObserver struct{}
 
 func (noObserver) Extended(int, store.Unsettled, time.Time, error) {}
 
-// fakeTable is a table whose extensions are functions, and whose errors have a class.
+// fakeTable is a table with functions for extensions, and a class for errors.
 type fakeTable struct {
 	extend, extendLive func(ctx context.Context, claims []store.Key) (store.Unsettled, error)
 	class              dialect.Class

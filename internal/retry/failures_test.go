@@ -66,7 +66,7 @@ level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=
 	})
 }
 
-// TestAClosedDatabaseIsAway: it has an error without a code.
+// TestAClosedDatabaseIsAway: the error of a closed database has no code.
 func TestAClosedDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	for _, name := range dialect.Names {

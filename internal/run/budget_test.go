@@ -49,8 +49,8 @@ func TestBudgetClaimsForFreeHandlersAndALittleAhead(t *testing.T) {
 	}
 }
 
-// TestPaceFollowsHandlerTimes: only what handlers finish in prefetchTime is claimed ahead,
-// judged by how long they take and not by how many return at a moment.
+// TestPaceFollowsHandlerTimes: only as many tasks are claimed ahead as handlers finish in
+// prefetchTime. Their durations count, and not how many handlers return at a moment.
 func TestPaceFollowsHandlerTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

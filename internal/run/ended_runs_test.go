@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestRecentRunsAreThoseOfFiveMinutes: by kind, and less of a worker that has just started.
+// TestRecentRunsAreThoseOfFiveMinutes: recent runs are counted by kind, over less time if the worker has just started.
 func TestRecentRunsAreThoseOfFiveMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

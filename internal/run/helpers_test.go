@@ -23,7 +23,7 @@ func (noObserver) Ended(*Run, outcome.Outcome, time.Duration)      {}
 func (noObserver) Settled(int, store.Unsettled, time.Time, error)  {}
 func (noObserver) Extended(int, store.Unsettled, time.Time, error) {}
 
-// fakeSettles is a table whose settles are a function, and whose errors have a class.
+// fakeSettles is a table with a function for settles, and a class for errors.
 type fakeSettles struct {
 	settle func(ctx context.Context, batch []*store.Settlement) (store.Unsettled, error)
 	class  dialect.Class
@@ -72,7 +72,7 @@ func (w writesProgress) WriteProgress(_ context.Context, _ string, list []store.
 	return w(list)
 }
 
-// noWaker wakes none.
+// noWaker wakes no poller.
 type noWaker struct{}
 
 func (noWaker) Hint(string, store.Lane, time.Duration) bool { return false }

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestLostRunsHaveOutcomes: what became of a run whose claim is gone when it is settled.
+// TestLostRunsHaveOutcomes: a run has an outcome even if its claim is gone when it is settled.
 func TestLostRunsHaveOutcomes(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)

@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestPausedTasksAreGivenBack: tasks that wait for a handler go back when they are paused.
+// TestPausedTasksAreGivenBack: tasks that wait for a handler are released when they are paused.
 func TestPausedTasksAreGivenBack(t *testing.T) {
 	t.Parallel()
 	runOf := func(kind string) *Run {
@@ -32,8 +32,8 @@ func TestPausedTasksAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestPauseWhileTheWorkerStops: the worker obeys a pause while it stops. All tasks are given
-// back before it stops to settle them.
+// TestPauseWhileTheWorkerStops: the worker applies a pause while it stops. All tasks are released
+// before the settler ends.
 func TestPauseWhileTheWorkerStops(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
@@ -47,7 +47,7 @@ func TestPauseWhileTheWorkerStops(t *testing.T) {
 			close(stopped)
 		}()
 		d.Runners.remove(func(*Run) bool { close(match); return true }, func(list []*Run) {
-			runtime.Gosched() // finish would go on
+			runtime.Gosched() // Finish would continue
 			d.giveBack(list)
 		})
 		<-stopped
@@ -57,8 +57,8 @@ func TestPauseWhileTheWorkerStops(t *testing.T) {
 	}
 }
 
-// TestTasksOfAClaimUnderWayDoNotStartInAPause: the answer of a claim comes when the worker obeys a pause
-// of its tasks. No handler of them begins, though other handlers return meanwhile.
+// TestTasksOfAClaimUnderWayDoNotStartInAPause: the answer of a claim comes while the worker applies a pause
+// of the claim's tasks. None of their handlers begins, although other handlers return in the meantime.
 func TestTasksOfAClaimUnderWayDoNotStartInAPause(t *testing.T) {
 	var began atomic.Int64
 	const rounds, limit = 10000, 10

@@ -77,8 +77,8 @@ func TestProgressIsWrittenOnceASecond(t *testing.T) {
 	})
 }
 
-// TestTheLastReportOutlivesAWriteUnderWay: a report is part of the settlement while a write
-// of it is under way, since that stores nothing once the task is settled.
+// TestTheLastReportOutlivesAWriteUnderWay: a report is part of the settlement even while it is
+// being written, since that write stores nothing once the task is settled.
 func TestTheLastReportOutlivesAWriteUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestTheLastReportOutlivesAWriteUnderWay(t *testing.T) {
 	})
 }
 
-// TestAReportThatMeetsALockIsWrittenLater: while somebody has locked the row of a task, as an
-// extension of its lease does, its progress cannot be stored. The next write has it.
+// TestAReportThatMeetsALockIsWrittenLater: while another transaction has locked the row of a task, as an
+// extension of its lease does, its progress cannot be stored. The next write includes it.
 func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAReportThatMeetsALockIsWrittenLater(t *testing.T) {
 	})
 }
 
-// TestARollbackOfDoneTxKeepsTheReport: what a run has reported is not lost with DoneTx.
+// TestARollbackOfDoneTxKeepsTheReport: the last report of a run is not lost with DoneTx.
 func TestARollbackOfDoneTxKeepsTheReport(t *testing.T) {
 	t.Parallel()
 	w := NewProgressWriter("me", nil, nil) // which does not write

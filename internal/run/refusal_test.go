@@ -18,8 +18,8 @@ import (
 )
 
 // refusingSettler returns a settler whose settles fail with an error of a class if
-// refuses reports so, and runs of n tasks for it. It calls tried with the size of each
-// batch.
+// refuses returns true, and runs of n tasks for it. The settler calls tried with the size of
+// each batch.
 func refusingSettler(n int, class dialect.Class, refuses func([]*store.Settlement) bool, tried func(n int, settled bool)) (*Settler, []*Run) {
 	leases := newLeases()
 	settle := func(_ context.Context, batch []*store.Settlement) (store.Unsettled, error) {
@@ -52,7 +52,7 @@ var classes = []dialect.Class{
 }
 
 // TestOnlyRefusedSettlementsAreParked: whatever the class of the error, the settler finds
-// the settlements that the database refuses by few statements, and settles the others.
+// the settlements that the database refuses with few statements, and settles the others.
 func TestOnlyRefusedSettlementsAreParked(t *testing.T) {
 	t.Parallel()
 	for _, class := range classes {

@@ -181,7 +181,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// TestSecondSettlerHelps: the settler signals the second one when many runs wait beside
+// TestSecondSettlerHelps: the settler signals the second one when many runs wait in addition to
 // its batch, and the second one settles them.
 func TestSecondSettlerHelps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// TestStuckHandlersLoseTheirRun: the run that goes on has the lease, and the handler's has lost it.
+// TestStuckHandlersLoseTheirRun: the run that continues has the lease, and the handler's run has lost it.
 func TestStuckHandlersLoseTheirRun(t *testing.T) {
 	t.Parallel()
 	stopped, release, returned := false, make(chan struct{}), make(chan bool, 1)
