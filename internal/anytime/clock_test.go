@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestClocksAgree: Go and SQLite have the same time of day, and that is the one that anytime has
-// asked for if it runs this test.
+// TestClocksAgree: Go and SQLite have the same time of day. If anytime runs this test, that is the
+// time that anytime has set.
 func TestClocksAgree(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite)
 	before := time.Now()

@@ -18,8 +18,8 @@ type notifiedFunc func(notice string)
 
 func (f notifiedFunc) Notified(notice string) { f(notice) }
 
-// TestListenerReportsEachChange: a failure is reported when it begins and each minute
-// while it lasts, and so is its end.
+// TestListenerReportsEachChange: a failure is reported when it begins, each minute while it lasts,
+// and when it ends.
 func TestListenerReportsEachChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -205,7 +205,7 @@ func TestProbesFollowActivity(t *testing.T) {
 	})
 }
 
-// TestProberFindsLateCommits, of tasks with smaller ids than those that it has found.
+// TestProberFindsLateCommits: a prober finds tasks that are committed after tasks with greater ids.
 func TestProberFindsLateCommits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,16 +228,16 @@ func TestProberFindsLateCommits(t *testing.T) {
 	})
 }
 
-// TestProberFindsTasksWhoseIDsHaveGoneBack, as after a backup was restored or a failover:
-// whether the worker was busy, idle or asleep, and whether or not tasks are left in the
-// table. Meanwhile done tasks are deleted, after which smaller ids are the policy.
+// TestProberFindsTasksWhoseIDsHaveGoneBack: ids decrease when a backup is restored, or after a failover.
+// The prober finds the tasks, whether the worker was busy, idle or asleep, and whether or not tasks are left
+// in the table. In the meantime done tasks are deleted, after which smaller greatest ids are normal.
 func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		quiet  time.Duration // between the last task and the loss
 		fails  bool          // the probes of one second fail
 		left   []int64
-		within time.Duration // after the loss, the time until probes go by the new ids
+		within time.Duration // after the loss, the time until probes follow the new ids
 	}{
 		{quiet: time.Minute, within: 2 * time.Second},
 		{quiet: time.Minute, left: []int64{3, 900}, within: 2 * time.Second},
@@ -254,7 +254,7 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 				synctest.Wait()
 				return slices.Contains(pollers.dueNow(), int(id%1000))
 			}
-			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done at once
+			for id := int64(10_100); id < 10_120; id++ { // one after the other, each done immediately
 				s.set(func() { s.ids = []int64{3, id} })
 				time.Sleep(time.Second / 2)
 				if !found(id) {
@@ -279,8 +279,8 @@ func TestProberFindsTasksWhoseIDsHaveGoneBack(t *testing.T) {
 	}
 }
 
-// TestListeningWorkerLooks: notices tell of most tasks, and for the others a worker that
-// listens looks as often as an idle one that does not, however many tasks come.
+// TestListeningWorkerLooks: most tasks come with a notice. For the others, a worker that listens
+// probes as often as an idle one that does not listen, however many tasks come.
 func TestListeningWorkerLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,8 +313,8 @@ func TestListeningWorkerLooks(t *testing.T) {
 	})
 }
 
-// TestProberRests while the worker has enough to do. It finds the tasks that came
-// meanwhile, or asks for a sweep that does.
+// TestProberRests: a prober does not probe while the worker has enough tasks. Afterwards it finds the
+// tasks that came in the meantime, or requests a sweep.
 func TestProberRests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -345,7 +345,8 @@ func TestProberRests(t *testing.T) {
 	}
 }
 
-// TestProberLeavesManyTasksToSweeps, and goes on after them and after errors.
+// TestProberLeavesManyTasksToSweeps: a prober leaves many new tasks to a sweep, and continues after them
+// and after errors.
 func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -383,8 +384,8 @@ func TestProberLeavesManyTasksToSweeps(t *testing.T) {
 	})
 }
 
-// TestLooksStandInForReads of changes, of which there is one a minute then, and another one
-// as soon as a look sees a change, however late that was committed.
+// TestLooksStandInForReads: probes stand in for reads of changes. There is one read a minute then, and
+// another one as soon as a probe sees a change, however late that was committed.
 func TestLooksStandInForReads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -418,7 +419,7 @@ func TestLooksStandInForReads(t *testing.T) {
 				t.Errorf("the end of a pause is not seen within two seconds after %v without a task", idle)
 			}
 		}
-		// Without looks, changes are read as before.
+		// Without probes, changes are read as before.
 		busy.Store(true)
 		reads(2 * time.Second)
 		if n := reads(time.Minute); n < 50 {
@@ -429,8 +430,8 @@ func TestLooksStandInForReads(t *testing.T) {
 	})
 }
 
-// TestProberAsksForSweeps where ids do not ascend: every 12 milliseconds while tasks run, twice a
-// second when none do, and not at all when none have run for long.
+// TestProberAsksForSweeps: where ids do not ascend, a prober requests sweeps every 12 milliseconds while
+// tasks run, twice a second when none run, and none at all when none have run for long.
 func TestProberAsksForSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestVerdictsHoldAfterTheShutdownTimeout: if a handler returns an error because the
-// worker stops, the attempt does not count. An outcome that the handler asks for holds.
+// worker stops, the attempt does not count. An outcome that the handler asks for applies.
 func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	x := ClaimResult{
@@ -38,8 +38,8 @@ func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	}
 }
 
-// TestReleaseKeepsThePlaceInASequence: a task that is given back is as before its claim, but for a
-// new one in a sequence. That keeps the place that the claim has given it, as one that is snoozed.
+// TestReleaseKeepsThePlaceInASequence: a released task is as before its claim, except for a new task in a
+// sequence. That task becomes snoozed, and keeps the place that the claim has given it.
 func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,8 +62,8 @@ func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
 	}
 }
 
-// TestReleaseGoesBackToAnyAnchor: a claim that is given back leaves the row as it was,
-// also where somebody has set its anchor to a moment further away than a duration can be.
+// TestReleaseGoesBackToAnyAnchor: a released claim leaves the row as it was, even if a person has set
+// the anchor to a moment further away than a duration can be.
 func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()

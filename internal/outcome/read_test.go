@@ -89,7 +89,7 @@ func TestStandardErrorsNeedNoGoroutine(t *testing.T) {
 }
 
 // TestFailuresOfAStoppingWorkerAreRead: the failure has the outcome that the handler asked for, and
-// whether its own error says that its context ended.
+// shows whether the handler's own error is the end of its context.
 func TestFailuresOfAStoppingWorkerAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -49,7 +49,7 @@ func read[T any](t *testing.T, db queryer, columns statements.Columns[T], stmt s
 	return got
 }
 
-// idColumns are those of a statement that returns ids.
+// idColumns are the columns of a statement that returns ids.
 var idColumns = statements.IDColumns
 
 // change runs an UPDATE or DELETE and returns how many tasks it matched.
@@ -81,8 +81,8 @@ func store(t *testing.T, db queryer, s dialect.Server, entries ...statements.Ent
 	exec(t, db, statements.Enqueue(s, statements.EnqueueParams{Tables: tables}, len(rows)), nil, rows)
 }
 
-// claim claims as a worker does: by one statement where the server has it, and
-// else lane by lane and then by compare-and-set. Each lane has the delay.
+// claim claims as a worker does: with one statement where the server has it, and
+// otherwise lane by lane and then by compare-and-set. Each lane has the delay.
 func claim(t *testing.T, db queryer, s dialect.Server, worker string, limit int, delay sqlgen.Formula, lanes ...statements.Lane) (got []statements.Claimed) {
 	t.Helper()
 	values := statements.Values{"queue": "default", "worker": worker, "lease": int64(60e6), "limit": int64(limit), "since": int64(0), "running": statements.StateOpen, "most": int64(1 << 30)}
@@ -122,7 +122,7 @@ func keysOf(claims []statements.Claimed) []statements.Row {
 }
 
 // TestStatementsWorkTogether takes tasks through their lives on every engine,
-// and on servers that lack one thing after the other.
+// and on servers that each lack one capability.
 func TestStatementsWorkTogether(t *testing.T) {
 	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
 		db.SetMaxOpenConns(4)
@@ -179,7 +179,7 @@ func TestStatementsWorkTogether(t *testing.T) {
 				t.Errorf("a worker owns %d of its two claims", n)
 			}
 		}
-		// Nobody settles what another worker holds, nor by a fence of before.
+		// No worker settles a claim of another one, nor with an earlier fence.
 		stale := []statements.Row{{one[0].ID, one[0].Fence - 1}, {one[1].ID, one[1].Fence + 1}}
 		for name, stmt := range map[string]statements.Stmt{
 			"extend": statements.Extend(s, tables, 2), "settle alike": statements.SettleAlike(s, tables, 2), "delete": statements.Delete(s, tables, 2),
@@ -276,8 +276,8 @@ func TestStatementsWorkTogether(t *testing.T) {
 	})
 }
 
-// TestClaimSlotsAreTwo: of three transactions two get a slot, each its own, and the
-// third one when another gives its slot back.
+// TestClaimSlotsAreTwo: of three transactions two get a slot, each its own. The third one
+// gets a slot when another transaction releases one.
 func TestClaimSlotsAreTwo(t *testing.T) {
 	eachServer(t, func(t *testing.T, db *sqlx.DB, s dialect.Server) {
 		if !statements.HasClaimSlots(s) || statements.ClaimsAtOnce(s) {

@@ -53,8 +53,8 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 	}
 }
 
-// TestScanNamesTheColumn: what cannot be read makes a clear error, and the rest
-// of the row is read all the same, since a sweep reports whose lane it is.
+// TestScanNamesTheColumn: an unreadable value makes a clear error, and the rest
+// of the row is read all the same, since a sweep reports the lane.
 func TestScanNamesTheColumn(t *testing.T) {
 	t.Parallel()
 	for want, bad := range map[string]driver.Value{
@@ -125,8 +125,8 @@ var claimedRow = []driver.Value{
 	int64(1), int64(1 << 40), int64(3), int64(25), int64(1 << 50), nil, nil, int64(1 << 50), nil, []byte(`{"n":1}`), nil,
 }
 
-// TestScanAllocates what it returns and nothing besides: of a claimed task the
-// payload, of a head the texts of its lane.
+// TestScanAllocates: Scan only allocates the values that it returns: the payload of a
+// claimed task, and the texts of a head's lane.
 func TestScanAllocates(t *testing.T) {
 	claims := make([]Claimed, 1)
 	if n := testing.AllocsPerRun(100, func() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Binds lists what [Stmt.Bind] returns, in its order: parameters by their
+// Binds lists the arguments of [Stmt.Bind], in their order: parameters by their
 // names, a whole column of the batch as name[], one cell of it as name[row].
 func (s Stmt) Binds() string {
 	names := make([]string, len(s.params))

@@ -46,7 +46,7 @@ func TestClaimsStopAtTheirLimit(t *testing.T) {
 			"due in lane":    {statements.DueIn(s, tables), nil},
 		} {
 			modes := []string{"force_generic_plan", "force_custom_plan"}
-			if c.rows == nil { // with its values known, how much it reads is an informed choice
+			if c.rows == nil { // with known values, the planner decides on purpose how much to read
 				modes = modes[:1]
 			}
 			for _, mode := range modes {

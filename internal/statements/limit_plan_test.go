@@ -56,7 +56,7 @@ func TestPlansOfLimits(t *testing.T) {
 			}
 		}
 		fillLimits(t, db, s)
-		const batch = 4 // of a larger one the share of the tables may be so large that reading them whole costs less
+		const batch = 4 // with a larger batch, reading the whole tables might cost less
 		lanes := make([]statements.WantedLane, 100)
 		for i := range lanes {
 			lanes[i] = statements.WantedLane{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind1", Key: fmt.Sprint("key", i)}, Running: statements.StateOpen, Most: 1 << 30, Room: 2}
@@ -105,7 +105,7 @@ func TestPlansOfLimits(t *testing.T) {
 			"release keys":   {statements.ReleaseKeys(s, tables, batch), releases},
 			"withdraw":       {statements.Withdraw(s, tables, batch), permits},
 		}
-		// What claims from lanes: all of these look into ranges of the lanes' index alone.
+		// The statements that claim from lanes read only ranges of the lanes' index.
 		claims := map[string]planned{"claim lane": {statements.ClaimLane(s, tables, nil), nil}}
 		wanted := statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
 		switch {
@@ -118,7 +118,7 @@ func TestPlansOfLimits(t *testing.T) {
 			testdb.Postgres: {"index scan using falldue_lane", "updated_at >="}, testdb.MySQL: {"range", "falldue_lane"}, testdb.MariaDB: {"range", "falldue_lane"},
 			testdb.TiDB: {"indexrangescan", "index:falldue_lane"}, testdb.SQLite: {"index falldue_lane (queue=? and state=? and task_key=?", "updated_at>?"},
 		}[engine]
-		// A join that reads a table whole, or sorts what waits in a lane.
+		// A join that reads a whole table, or sorts the tasks of a lane.
 		whole := map[string]string{
 			testdb.Postgres: `seq scan on falldue_|\bsort\b`, testdb.SQLite: `scan (t|k|u|falldue_\w+)\b|temp b-tree`, testdb.TiDB: `tablefullscan|topn_`,
 			testdb.MySQL: `\b(t|k|falldue_\w+) <nil> all |filesort`, testdb.MariaDB: `\b(t|k|falldue_\w+) all |filesort`,

@@ -33,8 +33,8 @@ func reader(t *testing.T, db *sqlx.DB) *sqlx.Tx {
 	return tx
 }
 
-// firstDue returns what a claim of one row would take: its id, and its fence
-// before the claim. They are 0 if nothing is due.
+// firstDue returns the task that a claim of one row would take: its id, and its fence
+// before the claim. Both are 0 if no task is due.
 func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Values) (id, fence int64) {
 	t.Helper()
 	for _, c := range read(t, tx, statements.ClaimedColumns, statements.ClaimLane(s, tables, nil), lane, nil) {
@@ -44,8 +44,8 @@ func firstDue(t *testing.T, tx *sqlx.Tx, s dialect.Server, lane statements.Value
 }
 
 // TestLocksKeepClaimsApart: a claim skips rows that another one has read with
-// locks, if Caps say so. TiDB parses SKIP LOCKED and locks nothing, so that its
-// Caps must not have it.
+// locks, if Caps have LockRows and SkipLocked. TiDB parses SKIP LOCKED and locks nothing,
+// so its Caps must not have SkipLocked.
 func TestLocksKeepClaimsApart(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)

@@ -33,7 +33,7 @@ func backlog(t *testing.T, db *sqlx.DB, s dialect.Server, state string, rows int
 	}
 }
 
-// run runs a statement and reads its result, which some have on MySQL and MariaDB.
+// run runs a statement and reads its result. Some statements have one on MySQL and MariaDB.
 func run(t *testing.T, db interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 }, statement string) {
@@ -67,7 +67,7 @@ func fill(t *testing.T, db *sqlx.DB, s dialect.Server, statistics string) {
 		dialect.Postgres: "analyze " + table, dialect.SQLite: "analyze", dialect.MySQL: "analyze table " + table,
 		dialect.MariaDB: "analyze table " + table, dialect.TiDB: "analyze table " + table + " all columns",
 	}[s.Name()]
-	// The server must not update them by itself.
+	// The server must not update the statistics by itself.
 	hold := map[dialect.Name]string{
 		dialect.Postgres: "alter table " + table + " set (autovacuum_enabled = off)",
 		dialect.MySQL:    "alter table " + table + " stats_auto_recalc = 0", dialect.MariaDB: "alter table " + table + " stats_auto_recalc = 0",
@@ -212,11 +212,11 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		// count again, seconds later, they may read all entries of waiting tasks.
 		want[1] = []string{"falldue_lane", "using index"}
 	}
-	one := want[2] // of a claim by itself
+	one := want[2] // of a batch of one claim
 	if engine == testdb.TiDB {
 		one = []string{"point_get"}
 	}
-	if statistics == stale && engine == testdb.SQLite { // what is taken for small may be read whole, once
+	if statistics == stale && engine == testdb.SQLite { // a table that seems small may be read whole, once
 		want[2] = nil
 	}
 	forbidden := map[string][]string{

@@ -11,7 +11,7 @@ import (
 
 // TestProfileReadsTheIndexAlone: on MySQL, MariaDB and TiDB a profile reads the index of
 // tasks, and no row of the table with its payload. PostgreSQL reads the table, and SQLite
-// what it takes for cheaper. MySQL and MariaDB sort to group, see [dialect.Caps.BigResult].
+// reads either of them. MySQL and MariaDB sort to group, see [dialect.Caps.BigResult].
 func TestProfileReadsTheIndexAlone(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		for _, statistics := range []string{fresh, none, stale} {

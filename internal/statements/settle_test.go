@@ -10,7 +10,7 @@ import (
 )
 
 // TestSettleKeepsWhatIsLong: a statement that is prepared once and run with short
-// and long values in any order cuts none of them off.
+// and long values in any order cuts no value off.
 func TestSettleKeepsWhatIsLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)

@@ -373,7 +373,7 @@ func prepareAll(t *testing.T, db *sqlx.DB, s dialect.Server) {
 	}
 }
 
-// TestProbeFindsTheDefaultServer compares DefaultServer with what servers say of themselves.
+// TestProbeFindsTheDefaultServer compares DefaultServer with the results of Probe.
 func TestProbeFindsTheDefaultServer(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		found, err := dialect.Probe(t.Context(), testdb.Open(t, engine))
@@ -443,7 +443,7 @@ func TestBindPanicsOnMistakes(t *testing.T) {
 	}
 }
 
-// TestParametersGoWhereTheTextNamesThem: the code may name them in another
+// TestParametersGoWhereTheTextNamesThem: the code may name the parameters in another
 // order.
 func TestParametersGoWhereTheTextNamesThem(t *testing.T) {
 	t.Parallel()

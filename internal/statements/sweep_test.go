@@ -48,7 +48,7 @@ func finishedLanes(t *testing.T, db queryer, s dialect.Server, state string) (he
 	return heads
 }
 
-// steps sweeps the queue default by NextLane and returns the anchors of lanes.
+// steps sweeps the queue default with NextLane and returns the anchors of lanes.
 func steps(t *testing.T, db queryer, s dialect.Server) map[statements.Lane]int64 {
 	t.Helper()
 	stmt, found, values := statements.NextLane(s, tables), map[statements.Lane]int64{}, statements.Values{"queue": "default"}
@@ -63,8 +63,7 @@ func steps(t *testing.T, db queryer, s dialect.Server) map[statements.Lane]int64
 	}
 }
 
-// TestNextLanesAreThoseOfASweep: one lane in each run, NextLane finds what Sweep
-// finds.
+// TestNextLanesAreThoseOfASweep: NextLane finds the lanes that Sweep finds, one in each run.
 func TestNextLanesAreThoseOfASweep(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -107,7 +106,7 @@ func TestNextLanesAreThoseOfASweep(t *testing.T) {
 	})
 }
 
-// TestNextLaneReadsLittle, whatever statistics the engine has.
+// TestNextLaneReadsLittle: NextLane reads little, whatever statistics the engine has.
 func TestNextLaneReadsLittle(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		counts := map[string]string{testdb.MySQL: "performance_schema", testdb.MariaDB: "information_schema"}[engine]

@@ -64,8 +64,8 @@ func TestMistakesInTemplatesPanic(t *testing.T) {
 	}
 }
 
-// TestServersOfNoEnginePanic: statements for a server that leaves a choice open
-// are a mistake, and not those of whichever engine comes last.
+// TestServersOfNoEnginePanic: if a server leaves a choice open, making a statement panics. It does not
+// use the choice of some engine.
 func TestServersOfNoEnginePanic(t *testing.T) {
 	t.Parallel()
 	s := server(t, dialect.Postgres)

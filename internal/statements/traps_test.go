@@ -7,9 +7,9 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestStatementsCallPostgresAlone: somebody who may create objects in a schema of the
-// search path defines operators and functions there. Where the types of arguments fit
-// these better than PostgreSQL's own, PostgreSQL would call them, with the rights of
+// TestStatementsCallPostgresAlone: a user who may create objects in a schema of the
+// search path defines operators and functions there. If the types of arguments fit
+// these better than PostgreSQL's own, PostgreSQL would call them, with the permissions of
 // the worker.
 func TestStatementsCallPostgresAlone(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func TestFacts(t *testing.T) {
 		if len(facts) == 0 {
 			t.Error("the catalog has no facts")
 		}
-		mayNotKnow := []Fact{statements.FactRows, statements.FactKeptWAL} // that the server keeps no statistics of, and without a slot
+		mayNotKnow := []Fact{statements.FactRows, statements.FactKeptWAL} // without statistics, and without a slot
 		for fact := range facts {
 			f, known, err := s.Fact(t.Context(), fact)
 			if err != nil || !known && !slices.Contains(mayNotKnow, fact) || f.Amount < 0 {

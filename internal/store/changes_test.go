@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestOldChangesAreDropped: what no longer matters goes when it is old or too much, and what
-// holds stays, however old it is.
+// TestOldChangesAreDropped: changes that no longer matter are dropped when they are old or too many.
+// Changes in effect stay, however old they are.
 func TestOldChangesAreDropped(t *testing.T) {
 	t.Parallel()
 	const age = 90 * 24 * time.Hour
@@ -52,7 +52,7 @@ func TestOldChangesAreDropped(t *testing.T) {
 		}
 		for i, want := range [][]string{
 			{"old and holds", "of another topic", "ends it", "replaces it", "resumes it", "young, and cleared", "clears it"},
-			{"old and holds", "of another topic", "replaces it", "resumes it", "young, and cleared", "clears it"}, // nothing is left that it ends
+			{"old and holds", "of another topic", "replaces it", "resumes it", "young, and cleared", "clears it"}, // the changes that they end are gone
 		} {
 			if err := s.DropOldChanges(t.Context(), age); err != nil {
 				t.Fatal(err)

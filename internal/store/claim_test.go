@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestClaimHasAllTimes, also those that the row of a claim leaves out, and those that others have
-// written: zero is a time, too.
+// TestClaimHasAllTimes: a claim has the times that its row leaves out, and edited times: zero is a
+// time, too.
 func TestClaimHasAllTimes(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -39,7 +39,7 @@ func TestClaimHasAllTimes(t *testing.T) {
 		if c := claim(first); c.First.V != c.Now || c.Created.V < c.Anchor+int64(time.Hour/time.Microsecond) || c.Created.V > c.Now {
 			t.Errorf("of a task that was due before it was stored: %+v", c)
 		}
-		db.MustExec("update falldue_tasks set updated_at = created_at") // its lease is over
+		db.MustExec("update falldue_tasks set updated_at = created_at") // its lease has expired
 		again := claim(Lane{State: statements.StateSnoozed, Kind: "k", Attempts: 1})
 		if !again.First.Valid || again.First.V > again.Now || again.First.V < again.Created.V || !again.Previous.Valid || again.Previous.V != "w" {
 			t.Errorf("of a second attempt: %+v", again)

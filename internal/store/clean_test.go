@@ -10,8 +10,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestCleanDeletesTheOldestOfEachLane: finished tasks are found by their lanes, and those
-// whose retention is over are deleted from each, a batch at a time. The others stay.
+// TestCleanDeletesTheOldestOfEachLane: finished tasks are found by their lanes. The tasks whose
+// retention has expired are deleted from each lane, a batch at a time. The others stay.
 func TestCleanDeletesTheOldestOfEachLane(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -21,7 +21,7 @@ import (
 
 // nodes is a cluster behind one address. The first connection leads to a node that
 // loses the majority and then refuses all statements. The others lead to a node that
-// keeps it.
+// keeps the majority.
 type nodes struct {
 	opened int
 	lost   bool
@@ -184,8 +184,8 @@ func TestCancelledCommitIsNoSuccess(t *testing.T) {
 	}
 }
 
-// uncomparable is a connection of a driver that wraps another, of a type whose values
-// cannot be compared.
+// uncomparable is a connection of a driver that wraps another. Values of its type cannot be
+// compared.
 type uncomparable struct {
 	lateAnswers
 	_ []any
@@ -214,7 +214,7 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 }
 
 // TestCommitOfABusyDatabaseLeavesNoTransaction: SQLite refuses a commit while another
-// connection reads, and the transaction goes on.
+// connection reads, and the transaction continues.
 func TestCommitOfABusyDatabaseLeavesNoTransaction(t *testing.T) {
 	t.Parallel()
 	dsn := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "busy.db")) + "?_pragma=busy_timeout(1)" // SQLite's default journal
@@ -253,8 +253,8 @@ func TestCommitOfABusyDatabaseLeavesNoTransaction(t *testing.T) {
 	}
 }
 
-// TestDeadConnectionsAreTriedOnceEach: a pool's connections may all be dead, and the
-// one that is opened then, too.
+// TestDeadConnectionsAreTriedOnceEach: all connections of a pool may be dead, and the next
+// new one, too.
 func TestDeadConnectionsAreTriedOnceEach(t *testing.T) {
 	t.Parallel()
 	server, err := dialect.DefaultServer(dialect.MariaDB)

@@ -47,15 +47,15 @@ func fillSkewed(t *testing.T, s *Store, db *sqlx.DB, n int) {
 	}
 }
 
-// TestEstimatesAreClose compares estimates with what is counted. Groups of less than a
-// hundredth of all tasks may be farther from it, and counts that are not marked may not be.
+// TestEstimatesAreClose compares estimates with counts. Groups of less than a hundredth of all
+// tasks may differ more, and numbers that are not marked as estimates must not differ.
 func TestEstimatesAreClose(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
 		s := migrated(t, db)
 		allowed := 0.1
 		if s.server.Caps.Catalog == dialect.InnoDBCatalog {
-			allowed = 0.2 // up to 0.1 as measured, of what InnoDB expects
+			allowed = 0.2 // InnoDB's numbers differ by up to 0.1, as measured
 		}
 		fillSkewed(t, s, db, *estimatedTasks)
 		start := time.Now()
@@ -90,8 +90,8 @@ func TestEstimatesAreClose(t *testing.T) {
 	})
 }
 
-// TestEstimatesAcrossGaps: ids may lie close together in many places that are far from each
-// other, since each TiDB server takes 10⁸ of them whenever it starts.
+// TestEstimatesAcrossGaps: ids may be close together in many places that are far from each
+// other, since each TiDB server takes 10⁸ ids whenever it starts.
 func TestEstimatesAcrossGaps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -129,8 +129,8 @@ func TestEstimatesAcrossGaps(t *testing.T) {
 	})
 }
 
-// TestEstimatesOfManyLanes: with more lanes than are looked at, the numbers come from the
-// sample alone, or are exact.
+// TestEstimatesOfManyLanes: with more lanes than an estimate reads, the numbers come only from the
+// sample, or are exact.
 func TestEstimatesOfManyLanes(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := migrated(t, testdb.Open(t, engine))

@@ -72,7 +72,7 @@ func TestOldVerdictIsNotCarriedOut(t *testing.T) {
 	})
 }
 
-// TestBlockedTaskIsNotPicked: a session that reads what is not committed saw the task open, in the
+// TestBlockedTaskIsNotPicked: a session that reads uncommitted rows saw the task open, in the
 // middle of the enqueue that blocked it.
 func TestBlockedTaskIsNotPicked(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,8 @@ func TestBlockedTaskIsNotPicked(t *testing.T) {
 	})
 }
 
-// TestSettleOfALostClaimEndsNoMember: not even if the handler commits although DoneTx failed.
+// TestSettleOfALostClaimEndsNoMember: a lost claim ends no member, even if the handler commits although
+// DoneTx failed.
 func TestSettleOfALostClaimEndsNoMember(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -131,7 +132,7 @@ func TestNothingIsStoredBesideATaskThatHasEnded(t *testing.T) {
 	})
 }
 
-// TestMemberDoesNotEndWhileOthersAreAddedBesideIt: the end waits for the transaction.
+// TestMemberDoesNotEndWhileOthersAreAddedBesideIt: the end of the member waits for the transaction.
 func TestMemberDoesNotEndWhileOthersAreAddedBesideIt(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -158,7 +159,7 @@ func TestMemberDoesNotEndWhileOthersAreAddedBesideIt(t *testing.T) {
 	})
 }
 
-// TestVerdictIsJudgedAgain: it may come from a session that read what was not committed.
+// TestVerdictIsJudgedAgain: a verdict may come from a session that read uncommitted rows.
 func TestVerdictIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -220,7 +221,7 @@ func TestRefusedEdgeHoldsNoOtherUp(t *testing.T) {
 	})
 }
 
-// TestMembersOfATaskThatIsThereAreKept: a run that has lost its lease does not know it.
+// TestMembersOfATaskThatIsThereAreKept: a run may report its task as gone although it has lost its lease.
 func TestMembersOfATaskThatIsThereAreKept(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

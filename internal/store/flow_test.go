@@ -10,8 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// enqueueFlow enqueues a batch of n tasks, and one that runs after them. It returns the ids of
-// the batch, and that of the other.
+// enqueueFlow enqueues a batch of n tasks, and a task that runs after them. It returns their ids.
 func enqueueFlow(t *testing.T, s *Store, n int, on statements.OnDeath) (members []int64, waiter int64) {
 	t.Helper()
 	entries, flow := make([]Entry, n+1), Flow{Waiters: map[int]statements.OnDeath{n: on}}
@@ -35,8 +34,8 @@ func wantFate(t *testing.T, s *Store, waiter int64, want Fate) {
 	}
 }
 
-// TestTheLastOfTwoToCommitIsSeen: inside of the transactions that end them, each of two last
-// members misses the other, so that nobody may judge there.
+// TestTheLastOfTwoToCommitIsSeen: the transactions that end the last two members each miss the other's
+// end, so waiters must not be judged there.
 func TestTheLastOfTwoToCommitIsSeen(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -76,8 +75,8 @@ func TestTheLastOfTwoToCommitIsSeen(t *testing.T) {
 	})
 }
 
-// TestEdgesFollowTheirTasks: the look at all edges finds what nobody has said of members, and
-// what is left of tasks that have gone.
+// TestEdgesFollowTheirTasks: the check of all edges finds outcomes that were not recorded, and the edges
+// of deleted tasks.
 func TestEdgesFollowTheirTasks(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -114,7 +113,7 @@ func TestEdgesFollowTheirTasks(t *testing.T) {
 		}
 		db.MustExec(fmt.Sprintf("delete from falldue_tasks where id in (%d, %d)", first, waiter))
 		all()
-		all() // what went moved the pages
+		all() // the deleted edges have moved the pages
 		var left int
 		if err := db.Get(&left, "select count(*) from falldue_edges"); err != nil || left != 0 {
 			t.Errorf("%d edges are left, error %v", left, err)
@@ -129,8 +128,8 @@ func TestEdgesFollowTheirTasks(t *testing.T) {
 	})
 }
 
-// TestAWaiterOfNonsenseHoldsNoOtherUp: a person has edited rows of a flow. Their task stays blocked, the
-// error says why, and others are judged.
+// TestAWaiterOfNonsenseHoldsNoOtherUp: a person has edited rows of a flow. The task of these rows stays
+// blocked, the error explains why, and other tasks are judged.
 func TestAWaiterOfNonsenseHoldsNoOtherUp(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -12,12 +12,13 @@ import (
 )
 
 // The tests of this file show that limits and unique keys rest on compare-and-sets, and that a
-// test sees when one is missing. Two transactions decide by the same state, one after the
-// other. With its compare-and-set the second one gets nothing. Then the condition is taken
-// out of the text of the statement, and the second one gets what is not there any more.
-// Databases with one writer at a time keep the second one from deciding so early.
+// test notices a missing one. Two transactions decide by the same state, one after the other.
+// With its compare-and-set, the second transaction gets nothing. Then the test removes the
+// condition from the text of the statement, and the second transaction gets a permit or a key that
+// the first one has taken. On databases with one writer at a time, the second transaction cannot
+// decide so early.
 
-// unguarded makes a store use a statement in whose text the old is replaced by the new.
+// unguarded makes a store use a statement with a part of its text replaced.
 func unguarded(t *testing.T, s *Store, key stmtKey, stmt statements.Stmt, old, by string) {
 	t.Helper()
 	text := strings.ReplaceAll(stmt.SQL, old, by)
@@ -50,7 +51,7 @@ func TestLimitsRestOnACompareAndSet(t *testing.T) {
 				sources = sources[1:]
 				from.Limits[0].Form = form
 				p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 10, Sources: []Source{from}}
-				// From now on the permits are there.
+				// From now on the permits exist.
 				if _, err := inTx(t.Context(), s, func(x runner) (_ struct{}, err error) {
 					quotas, err := s.quotas(t.Context(), x, p)
 					if err != nil {
@@ -93,7 +94,7 @@ func TestLimitsRestOnACompareAndSet(t *testing.T) {
 }
 
 // TestUniqueKeysRestOnACompareAndSet: another process stores a task with a unique key after an
-// enqueue has read that nobody holds the key.
+// enqueue has read that no task holds the key.
 func TestUniqueKeysRestOnACompareAndSet(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -151,8 +152,8 @@ func TestUniqueKeysRestOnACompareAndSet(t *testing.T) {
 	})
 }
 
-// TestLeasesUnderLimitsThatAreOverStayOver and are reported lost: another worker may have the permit of a claim whose
-// lease is over. A claim without a limit has its lease extended as long as nobody has taken it.
+// TestLeasesUnderLimitsThatAreOverStayOver: expired leases of claims under limits are reported lost, since another
+// worker may have the permit. The lease of a claim without a limit is extended until another worker takes the task.
 func TestLeasesUnderLimitsThatAreOverStayOver(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestWhatIsNotCommittedDecidesNothing: not in sessions that may read it, either.
+// TestWhatIsNotCommittedDecidesNothing: uncommitted rows decide nothing, even in sessions that may read them.
 func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 	t.Parallel()
 	settings := map[string]string{

@@ -18,7 +18,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// gauge counts what runs at once.
+// gauge counts tasks that run concurrently.
 type gauge struct{ now, most atomic.Int64 }
 
 func (g *gauge) enter() {
@@ -79,7 +79,7 @@ func persistently(s *Store, fn func() error) error {
 	}
 }
 
-// TestNoMoreThanTheLimit: many claim from few keys at once, and abandon some claims. No
+// TestNoMoreThanTheLimit: many workers claim from few keys concurrently, and abandon some claims. No
 // more than the limit ever run. In the end all permits are free.
 func TestNoMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 							lost.Add(1)
 						}
 					}
-					if abandoned && time.Since(sent) > p.Lease/2 { // on a busy machine; the lease may be over
+					if abandoned && time.Since(sent) > p.Lease/2 { // on a busy machine; the lease may have expired
 						done.Add(int64(len(result.Claims)))
 						continue
 					}
@@ -174,8 +174,8 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 	})
 }
 
-// TestLimitsShareTheirTasks: keys under one limit have equal shares of what it admits, in the order of
-// their lanes and those of a lower priority number first, and the claim says what is left of each.
+// TestLimitsShareTheirTasks: keys under one limit have equal shares of the admitted tasks, in the order of
+// their lanes, with lower priority numbers first. The claim returns the rest of each.
 func TestLimitsShareTheirTasks(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -253,15 +253,15 @@ func TestKeysShareWithinTheirPriority(t *testing.T) {
 	})
 }
 
-// TestRatesHold: many claim at once under a rate. By the database's clock no time as long
-// as the period sees more claims than the limit, and a bucket keeps its average.
+// TestRatesHold: many workers claim concurrently under a rate. By the database's clock, no span as
+// long as the period has more claims than the limit, and a bucket keeps its average.
 func TestRatesHold(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
 		const claimers, most, per, claims = 6, 3, 200 * time.Millisecond, 24
 		list := stores(t, engine, claimers)
 		sources := keyed(t, list[0], 2, 200, Limit{Form: Window, Most: most, Per: per})
-		sources[1].Limits[0].Form = Bucket // 3 at once, and then one each 200 ms
+		sources[1].Limits[0].Form = Bucket // 3 immediately, and then one each 200 ms
 		taken := make([]atomic.Int64, 2)
 		var mu sync.Mutex
 		seen := map[[2]int64]int64{}         // when the permits of the window were taken
@@ -319,8 +319,8 @@ func TestRatesHold(t *testing.T) {
 	})
 }
 
-// TestRatesCountFromTheClaim: a claim takes its permits before its tasks. Those of a rate are
-// taken for its time from then on that the database has as the start of the run.
+// TestRatesCountFromTheClaim: a claim takes its permits before its tasks. The time of a rate's permit
+// counts from the start of the run in the database.
 func TestRatesCountFromTheClaim(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -370,7 +370,7 @@ func permitsOf(ctx context.Context, s *Store, sources []Source) (permits []state
 	return permits, nil
 }
 
-// TestPermitsAreDropped: permits that nobody has are dropped, and others are not.
+// TestPermitsAreDropped: free permits are dropped, and others are not.
 func TestPermitsAreDropped(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -409,7 +409,7 @@ func TestPermitsAreDropped(t *testing.T) {
 				t.Errorf("the permits %v are left, want %v", left, want)
 			}
 		}
-		drop(0, "tenant=0/endpoint=1", "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1") // their claims live
+		drop(0, "tenant=0/endpoint=1", "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1") // their claims are alive
 		settle(statements.StateDone, result.Claims[0], result.Claims[3])
 		settle(statements.StateOpen, result.Claims[2])
 		drop(time.Hour, "tenant=0/endpoint=1", "tenant=1/endpoint=1", "tenant=2/endpoint=1", "tenant=3/endpoint=1") // they were taken just now

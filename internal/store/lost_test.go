@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestLostConnectionsAreRecognized: whichever call of a driver meets a server that hangs
-// up, its error is one of a lost connection.
+// TestLostConnectionsAreRecognized: if the server hangs up during any call of a driver, the error is
+// classified as a lost connection.
 func TestLostConnectionsAreRecognized(t *testing.T) {
 	t.Parallel()
 	one := statements.Stmt{SQL: "select 1"}
@@ -71,7 +71,7 @@ func TestLostConnectionsAreRecognized(t *testing.T) {
 	})
 }
 
-// TestErrorsOfSoundConnectionsKeepTheirClass: no server sent them, and the connection is
+// TestErrorsOfSoundConnectionsKeepTheirClass: no server sent these errors, and the connection is
 // not lost.
 func TestErrorsOfSoundConnectionsKeepTheirClass(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSumsOfManyWorkersAreAdded: whatever the order in which they write.
+// TestSumsOfManyWorkersAreAdded: the order in which workers write does not matter.
 func TestSumsOfManyWorkersAreAdded(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -106,7 +106,7 @@ func TestOldSumsAreDropped(t *testing.T) {
 	})
 }
 
-// TestOneOfManyProcessesMeasures: and the others read what it has measured.
+// TestOneOfManyProcessesMeasures: one process measures, and the others read its measurement.
 func TestOneOfManyProcessesMeasures(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -164,7 +164,7 @@ func TestOneOfManyProcessesMeasures(t *testing.T) {
 	})
 }
 
-// TestDeedsAreKeptInOrder: newest first, for as long as is wanted.
+// TestDeedsAreKeptInOrder: deeds are returned newest first, and kept for a given time.
 func TestDeedsAreKeptInOrder(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// leaveRows makes a trigger leave the rows of a table as they are, without an error: what it looks
-// like when somebody has locked them, or has changed them meanwhile.
+// leaveRows makes a trigger leave the rows of a table as they are, without an error. This looks as if
+// another transaction has locked the rows, or has changed them in the meantime.
 func leaveRows(engine, table string) []string {
 	if engine == testdb.Postgres {
 		return []string{
@@ -20,8 +20,8 @@ func leaveRows(engine, table string) []string {
 	return []string{"create trigger leave before update on " + table + " begin select raise(ignore); end"}
 }
 
-// TestLaneThatLosesAPermitHasToWait: its limit has other permits, which would bring it back at once.
-// A claim also changes no row if a trigger of the user's says so.
+// TestLaneThatLosesAPermitHasToWait: the lane's limit has other permits, which would bring the lane back
+// immediately. A claim also changes no row if a trigger of the user's prevents that.
 func TestLaneThatLosesAPermitHasToWait(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -45,7 +45,7 @@ func TestLaneThatLosesAPermitHasToWait(t *testing.T) {
 	})
 }
 
-// TestRateIsNotUsedUpByTasksThatOthersHaveTaken: a claim that comes too late gives it back.
+// TestRateIsNotUsedUpByTasksThatOthersHaveTaken: a claim that comes too late returns the permits of a rate.
 func TestRateIsNotUsedUpByTasksThatOthersHaveTaken(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -77,7 +77,7 @@ func TestRateIsNotUsedUpByTasksThatOthersHaveTaken(t *testing.T) {
 	})
 }
 
-// TestBothSequencesOfATaskHold: the tasks of a kind are in order, and those of a queue are.
+// TestBothSequencesOfATaskHold: the tasks of a kind are in order, and the tasks of a queue are in order.
 func TestBothSequencesOfATaskHold(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := migrated(t, testdb.Open(t, engine))

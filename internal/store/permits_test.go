@@ -8,7 +8,7 @@ import (
 )
 
 // TestOnlyPermitsOfRunningTasksAreKept: a task that is cancelled while it runs keeps its permit
-// until its handler has ended. A rate has counted its start, and admits no fewer tasks for it.
+// until its handler has ended. A rate has counted the start, and admits no fewer tasks because of the cancel.
 func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -58,8 +58,9 @@ func TestOnlyPermitsOfRunningTasksAreKept(t *testing.T) {
 	})
 }
 
-// TestEndedClaimsKeepThePermitsOfAllLimits: those of kinds and of queues, of each form that limits
-// tasks while they run, per key or not, or per part of a key. They are found by the names of the limits.
+// TestEndedClaimsKeepThePermitsOfAllLimits: ended claims keep the permits of limits of kinds and of queues,
+// of each form that limits running tasks, per key or not, or per part of a key. The permits are found by the
+// names of the limits.
 func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -109,8 +110,8 @@ func TestEndedClaimsKeepThePermitsOfAllLimits(t *testing.T) {
 	})
 }
 
-// TestPermitsAreMadeByDemand: a limit that admits many tasks has as few permits as tasks have run at
-// a time.
+// TestPermitsAreMadeByDemand: a limit that admits many tasks only has as many permits as tasks have run
+// concurrently.
 func TestPermitsAreMadeByDemand(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

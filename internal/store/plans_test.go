@@ -14,8 +14,8 @@ import (
 )
 
 // TestPlansFollowTheTable: on PostgreSQL a prepared statement keeps its plan. A worker
-// prepares its statements while the table is empty, where reading all of it is the best
-// plan. Then many tasks are stored, and no statistics say so.
+// prepares its statements while the table is empty, and the best plan is to read all of it.
+// Then many tasks are stored, and the statistics do not show that.
 func TestPlansFollowTheTable(t *testing.T) {
 	t.Parallel()
 	for _, driver := range testdb.Drivers(testdb.Postgres) {

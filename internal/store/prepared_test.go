@@ -28,7 +28,7 @@ func onEachDriver(t *testing.T, f func(t *testing.T, engine string, s *Store)) {
 }
 
 // TestStaleStatementsArePreparedAnew: a migration changes the type of a column that
-// prepared statements return, or somebody else drops the statements of the session.
+// prepared statements return, or other code drops the statements of the session.
 func TestStaleStatementsArePreparedAnew(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, engine string, s *Store) {
@@ -53,8 +53,8 @@ func TestStaleStatementsArePreparedAnew(t *testing.T) {
 	})
 }
 
-// TestReadOnlyConnectionsAreDiscarded: the server allows no writes on a connection, as
-// after a failover on those to the old primary. The next try has another connection.
+// TestReadOnlyConnectionsAreDiscarded: the server allows no writes on a connection, such as the old
+// primary after a failover. The next try has another connection.
 func TestReadOnlyConnectionsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	onEachDriver(t, func(t *testing.T, engine string, s *Store) {

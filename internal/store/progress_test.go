@@ -7,7 +7,7 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestOrphanedProgressIsDropped: progress goes when its task has gone, and only then.
+// TestOrphanedProgressIsDropped: progress is dropped when its task is gone, and only then.
 func TestOrphanedProgressIsDropped(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

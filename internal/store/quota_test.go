@@ -7,8 +7,8 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// TestQuotasAreSizedByDemand: a limit with a great number costs no more than one with a small number, and
-// only as many permits are missing as tasks need one.
+// TestQuotasAreSizedByDemand: a limit of a great number costs no more than a limit of a small number, and
+// only as many permits are made as tasks need.
 func TestQuotasAreSizedByDemand(t *testing.T) {
 	permits := []*statements.Permit{{N: 1}, {N: 3, Live: 1}, {N: 5000, Live: 1}}
 	allocations := func(most int) float64 {

@@ -24,7 +24,7 @@ func (a *away) Connect(context.Context) (driver.Conn, error) {
 
 func (a *away) Driver() driver.Driver { return nil }
 
-// TestReserveAsksADatabaseThatIsAwayOnceASecond: it does not ask again at once.
+// TestReserveAsksADatabaseThatIsAwayOnceASecond: the reserve does not ask again immediately.
 func TestReserveAsksADatabaseThatIsAwayOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ func newSequence(t *testing.T, s *Store, form LimitForm) *sequence {
 	return q
 }
 
-// params are those of a claim from the lanes of a key.
+// params returns the parameters of a claim from the lanes of a key.
 func (q *sequence) params(key string) ClaimParams {
 	formula, err := sqlgen.Compile(sqlgen.Number{})
 	if err != nil {
@@ -106,7 +106,7 @@ func (q *sequence) retry(wait time.Duration, tasks ...int) {
 	q.retryFrom("", wait, tasks...)
 }
 
-// retryFrom is retry for tasks in a state that is not retried unless it is named.
+// retryFrom is retry for tasks in a state that must be named to be retried.
 func (q *sequence) retryFrom(state string, wait time.Duration, tasks ...int) {
 	q.t.Helper()
 	p := ActParams{Action: ActRetry, State: state, Waits: map[int64]time.Duration{}}
@@ -118,7 +118,7 @@ func (q *sequence) retryFrom(state string, wait time.Duration, tasks ...int) {
 	}
 }
 
-// replace replaces the first task, which waits then, by one with a key and a delay.
+// replace replaces the first task, which must wait, by one with a key and a delay.
 func (q *sequence) replace(key string, delay time.Duration) {
 	q.t.Helper()
 	entry := Entry{Queue: "default", Kind: "k", Key: key, Payload: "{}", Delay: delay.Microseconds(), Unique: hashOf(uniqueInSequence)}
@@ -128,8 +128,8 @@ func (q *sequence) replace(key string, delay time.Duration) {
 	}
 }
 
-// claimInVain makes a claim that finds a task and has lost one of its permits to another claim, or
-// the task itself, since it read that they are free. spoil makes it so.
+// claimInVain makes a claim that finds a task, and then loses one of its permits, or the task itself, to
+// another claim. spoil causes the loss.
 func (q *sequence) claimInVain(spoil func(found []*Claim, quotas map[string]*quota)) {
 	q.t.Helper()
 	p := q.params("a")
@@ -157,7 +157,7 @@ func (q *sequence) claimInVain(spoil func(found []*Claim, quotas map[string]*quo
 	}
 }
 
-// permits returns what permits name.
+// permits returns the tasks that permits name.
 func (q *sequence) permits() (list []string) {
 	q.t.Helper()
 	permits, err := permitsOf(context.Background(), q.Store, q.params("a").Sources[:1])
@@ -172,9 +172,9 @@ func (q *sequence) permits() (list []string) {
 	return list
 }
 
-// TestClaimsInVainOwnNothing: a claim that wins the permit of a sequence and loses that of another
-// limit, or the task, leaves no trace: its task does not have the place in the sequence, and one
-// that has it keeps it.
+// TestClaimsInVainOwnNothing: a claim that wins the permit of a sequence and loses the permit of another
+// limit, or the task, leaves no trace: its task does not get the place in the sequence, and a task that
+// has the place keeps it.
 func TestClaimsInVainOwnNothing(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(found []*Claim, quotas map[string]*quota){
@@ -219,7 +219,7 @@ func TestClaimsInVainOwnNothing(t *testing.T) {
 }
 
 // TestPlacesInASequence: a task has the place in a sequence from its claim until it has ended or is
-// replaced. One that is retried has a place by its time, as others have, unless its death halts the
+// replaced. A retried task has a place by its time, as others have, unless its death halts the
 // sequence.
 func TestPlacesInASequence(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSettleOfTasksThatEndDifferently: each task ends as its own settlement says, whichever of
-// them share a statement.
+// TestSettleOfTasksThatEndDifferently: each task ends by its own settlement, whichever tasks share a
+// statement.
 func TestSettleOfTasksThatEndDifferently(t *testing.T) {
 	t.Parallel()
 	text := func(s string) sql.Null[string] { return sql.Null[string]{V: s, Valid: s != ""} }
@@ -72,7 +72,7 @@ func TestSettleOfTasksThatEndDifferently(t *testing.T) {
 				if e.Error.Valid && rand.N(2) == 0 {
 					e.Records = []Record{{Key: e.Key, Attempt: 1, Outcome: statements.OutcomeRetried, Worker: "w", Error: e.Error.V}}
 				}
-				if len(claims) > 4 && rand.N(10) == 0 { // somebody else has claimed it since
+				if len(claims) > 4 && rand.N(10) == 0 { // another worker has claimed it since
 					e.Fence--
 					lost = append(lost, c.ID)
 					want[c.ID] = end{State: statements.StateOpen, Attempts: 1}

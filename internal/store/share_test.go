@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShares: the turns of a priority have shares by their weights, however many lanes they have. Those with more tasks for
-// certain have what the others may leave.
+// TestShares: the turns of a priority have shares by their weights, however many lanes they have. Turns that certainly
+// have more tasks get the share that the others may leave.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	from := func(kind, key string, priority int, more bool) Source {

@@ -85,7 +85,7 @@ func waitUntilFree(t *testing.T, s *Store, name string) {
 	}
 }
 
-// soon is how long a call may take that ends by itself, on a slow machine.
+// soon is how long a call that ends by itself may take, on a slow machine.
 const soon = testdb.Patience
 
 // TestSilentConnectionEndsWithTheContext: a connection stays open and carries nothing.
@@ -146,7 +146,7 @@ func TestSilentConnectionEndsWithTheContext(t *testing.T) {
 }
 
 // TestSilentPoolIsFoundOutAtOnce: all connections of a pool have gone silent. The first
-// statement that finds it out discards all of them.
+// statement that notices this discards all of them.
 func TestSilentPoolIsFoundOutAtOnce(t *testing.T) {
 	t.Parallel()
 	eachNetworked(t, func(t *testing.T, s *Store, proxy *testdb.Proxy) {
@@ -165,8 +165,8 @@ func TestSilentPoolIsFoundOutAtOnce(t *testing.T) {
 	})
 }
 
-// TestCloseInUse: the drivers that end every statement with its context are left to it. Their
-// Close is not for two goroutines at a time.
+// TestCloseInUse: the store closes no connection of a driver that ends every statement with its context.
+// Close of such a driver is not for two goroutines at a time.
 func TestCloseInUse(t *testing.T) {
 	t.Parallel()
 	want := map[string]bool{"postgres": true, testdb.PgxPool: true}

@@ -7,8 +7,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestStepsBelongToTheirClaim: only the worker that holds the claim records steps, and steps go when
-// their task has gone, and only then.
+// TestStepsBelongToTheirClaim: only the worker that holds the claim records steps, and steps are dropped
+// when their task is gone, and only then.
 func TestStepsBelongToTheirClaim(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

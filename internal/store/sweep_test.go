@@ -11,8 +11,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestSlowSweepsRefreshStatistics: MariaDB opens the table when it is empty, and reads
-// every index entry of it until it opens it again.
+// TestSlowSweepsRefreshStatistics: MariaDB has opened the table while it was empty, and reads
+// every index entry of the table until it opens the table again.
 func TestSlowSweepsRefreshStatistics(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.MariaDB)

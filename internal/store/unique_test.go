@@ -22,14 +22,14 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// holding says which task holds each of some unique keys.
+// holding has the task that holds each of some unique keys.
 type holding struct {
 	t    *testing.T
 	ids  []atomic.Int64
 	took atomic.Int64
 }
 
-// begin notes that a task holds a key. If another one does so at that moment, both have it.
+// begin notes that a task holds a key. The test fails if another task holds the key at that moment.
 func (h *holding) begin(key int, id int64) {
 	h.took.Add(1)
 	if !h.ids[key].CompareAndSwap(0, id) {
@@ -46,10 +46,10 @@ type uniqueEnqueuer struct {
 	keys    *holding
 	dice    *rand.Rand
 	live    map[int]int64 // the holders that it may cancel, by key
-	retired map[int]int64 // what it has cancelled
+	retired map[int]int64 // the tasks that it has cancelled
 }
 
-// enqueue enqueues unique tasks by one of two ways.
+// enqueue enqueues unique tasks in one of two ways.
 func (e *uniqueEnqueuer) enqueue(ctx context.Context, keys []int, scope UniqueScope) error {
 	entries, uniques := make([]Entry, len(keys)), make([]Unique, len(keys))
 	for i, key := range keys {
@@ -140,8 +140,8 @@ func hashOf(key int) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%032d", key))
 }
 
-// TestNeverTwoHolders: many enqueue unique tasks with few keys at once, by themselves and in
-// transactions, while tasks are cancelled and retried and keys deleted that nobody holds.
+// TestNeverTwoHolders: many processes enqueue unique tasks with few keys concurrently, by themselves and in
+// transactions, while tasks are cancelled and retried, and keys without a holder are deleted.
 // FALLDUE_TEST_UNIQUE is the number of steps of each.
 func TestNeverTwoHolders(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestNeverTwoHolders(t *testing.T) {
 	})
 }
 
-// TestKeysThatNobodyHoldsAreDropped: the rows of others stay.
+// TestKeysThatNobodyHoldsAreDropped: the rows of other keys stay.
 func TestKeysThatNobodyHoldsAreDropped(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
@@ -251,8 +251,8 @@ func (b *betweenStatements) ExecContext(ctx context.Context, query string, args 
 	return b.Tx.ExecContext(ctx, query, args...)
 }
 
-// TestEnqueueThatFailsReplacesNothing: not even if it fails because a key is taken after it was
-// found free. The caller's transaction may go on.
+// TestEnqueueThatFailsReplacesNothing: a failed enqueue replaces nothing, even if it fails because a key is
+// taken after it was found free. The caller's transaction may continue.
 func TestEnqueueThatFailsReplacesNothing(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -7,8 +7,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// TestAnnouncedKinds: they are those of all workers, and nobody knows them if what one says cannot
-// be read.
+// TestAnnouncedKinds: the announced kinds are the kinds of all workers, and unknown if the info of one worker
+// cannot be read.
 func TestAnnouncedKinds(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -43,14 +43,14 @@ func (f fakeAnnounceTable) DropWorker(context.Context, string) error {
 	return nil
 }
 
-// TestWorkersAnnounceThemselvesCheaply: every 15 seconds by one statement, with what seldom
-// changes once and when the table lacks it; a failure that lasts is logged once and reported each time, and ends
-// nothing.
+// TestWorkersAnnounceThemselvesCheaply: a worker announces itself every 15 seconds with one statement. The
+// part that seldom changes is sent once, and when the table lacks it. A failure that lasts is logged once and
+// reported each time, and the worker continues.
 func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		var mu sync.Mutex // for what the worker and the test write
+		var mu sync.Mutex // guards the variables that the worker and the test write
 		var puts, sees, drops, troubles int
 		var last store.WorkerInfo
 		var stored bool
@@ -95,7 +95,7 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 		if puts != 1 || sees > 240 || sees < 220 || last.Host != "here" || last.Stopping {
 			t.Errorf("in an hour %d announcements of all and %d others; the last is %+v", puts, sees, last)
 		}
-		stored = false // somebody has emptied the table
+		stored = false // a person has emptied the table
 		after(time.Minute)
 		if puts != 2 {
 			t.Errorf("announced %d times, want again after its row has gone", puts)
@@ -128,8 +128,8 @@ func TestWorkersAnnounceThemselvesCheaply(t *testing.T) {
 	})
 }
 
-// TestWorkerThatStopsWhileItAnnouncesLeaves: its context ends the announcement, which then
-// fails. The worker is removed nevertheless.
+// TestWorkerThatStopsWhileItAnnouncesLeaves: the end of its context makes the announcement fail. The
+// worker is removed nevertheless.
 func TestWorkerThatStopsWhileItAnnouncesLeaves(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

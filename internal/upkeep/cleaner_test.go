@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// retentionsOf returns retentions that are r for the tasks of all kinds, those without handlers
-// included.
+// retentionsOf returns retentions that are r for the tasks of all kinds, including kinds without
+// handlers.
 func retentionsOf(r run.Retention, kinds ...string) Retentions {
 	handlers := map[string]*run.Handler{}
 	for _, name := range kinds {
@@ -25,7 +25,7 @@ func retentionsOf(r run.Retention, kinds ...string) Retentions {
 }
 
 // TestCleanerReadsOnlyTheFirstOfEachLane: a lane whose first task is kept costs no
-// statement of its own, and looking for lanes takes a tenth of the time at most.
+// statement of its own, and the search for lanes takes a tenth of the time at most.
 func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 	})
 }
 
-// TestCleanerStepsOverTasksThatCannotBeDeleted: a task that the database refuses to delete
-// keeps neither those beside it nor other lanes from being cleaned.
+// TestCleanerStepsOverTasksThatCannotBeDeleted: if the database refuses to delete a task, the other
+// tasks of its lane and other lanes are cleaned nevertheless.
 func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	const n = 3*store.MaxBatch + 7
@@ -90,7 +90,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 				return len(list), p.Since, nil
 			}},
 	}
-	_, _ = c.cleanState(t.Context(), "dead") // the error says which could not be deleted
+	_, _ = c.cleanState(t.Context(), "dead") // the error names a task that could not be deleted
 	for kind, ids := range left {
 		if !slices.Equal(ids, []int{0, 700, 701}) {
 			t.Errorf("of %q %d tasks are left, want 0, 700 and 701", kind, len(ids))
@@ -107,8 +107,8 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// TestChoresAreDoneOnTime: each is done as often as its table says, after a failure too, which is
-// logged.
+// TestChoresAreDoneOnTime: each chore is done as often as the table of chores requires, even after a
+// failure. The failure is logged.
 func TestChoresAreDoneOnTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// fakeFlows is a table of flows of which a waiter is refused.
+// fakeFlows is a table of flows with a waiter that the database refuses.
 type fakeFlows struct {
 	flowTable
 	refused   int64
@@ -106,7 +106,7 @@ func TestWhoHasNoFlowsHardlyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			waiters []store.Verdict
-			edges   int // looks at them in a minute
+			edges   int // checks of edges in a minute
 		}{{nil, 1}, {[]store.Verdict{{ID: 1}}, 4}} {
 			table := &countedFlows{waiters: c.waiters}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute-2*time.Second)
@@ -158,8 +158,8 @@ func (f *deepFlows) CheckEdges(context.Context, store.EdgeKey) (store.EdgeKey, [
 	return store.EdgeKey{}, nil, nil
 }
 
-// TestADeepCascadeDelaysNoOtherFlow: while a cascade without an end goes on, another flow waits for one
-// level of it.
+// TestADeepCascadeDelaysNoOtherFlow: during a cascade without an end, another flow waits for one level of
+// the cascade.
 func TestADeepCascadeDelaysNoOtherFlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

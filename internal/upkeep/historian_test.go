@@ -115,7 +115,7 @@ func (b *historyBook) trouble(role, _ string, _ error) {
 	b.troubles[role]++
 }
 
-// withHistorian calls f with a historian that works. f holds the book's lock, but for its waits.
+// withHistorian calls f with a historian that works. f holds the book's lock, except while it waits.
 func withHistorian(t *testing.T, f func(b *historyBook, tally *Tally, stop func())) {
 	synctest.Test(t, func(t *testing.T) {
 		b, tally := &historyBook{troubles: map[string]int{}}, new(Tally)
@@ -151,7 +151,8 @@ func (b *historyBook) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestHistoryIsWrittenOnceAMinute: the sums of each minute of the database's clock, and nothing of a minute without runs.
+// TestHistoryIsWrittenOnceAMinute: a historian writes the sums of each minute of the database's clock, and nothing for a
+// minute without runs.
 func TestHistoryIsWrittenOnceAMinute(t *testing.T) {
 	t.Parallel()
 	withHistorian(t, func(b *historyBook, tally *Tally, stop func()) {
@@ -222,7 +223,7 @@ func TestHistoryCountsNothingTwice(t *testing.T) {
 	})
 }
 
-// TestOneWorkerMeasures: while it runs tasks, or they are due, and not when it is idle.
+// TestOneWorkerMeasures: one worker measures while tasks run or are due, and none when all are idle.
 func TestOneWorkerMeasures(t *testing.T) {
 	t.Parallel()
 	withHistorian(t, func(b *historyBook, tally *Tally, _ func()) {
@@ -259,7 +260,7 @@ func TestOneWorkerMeasures(t *testing.T) {
 	})
 }
 
-// TestTallyOfManyKinds: those beyond the first 200 are added up, and nothing is lost.
+// TestTallyOfManyKinds: kinds beyond the first 200 are added up, and nothing is lost.
 func TestTallyOfManyKinds(t *testing.T) {
 	t.Parallel()
 	var tally Tally
@@ -297,7 +298,7 @@ func countedRun(attempts int) *run.Run {
 	}
 }
 
-// TestTalliesAllocateNothing: once a queue and a kind are known, as workers count each run.
+// TestTalliesAllocateNothing: once a queue and a kind are known, counting a run allocates nothing.
 func TestTalliesAllocateNothing(t *testing.T) {
 	var tally Tally
 	r := countedRun(2)

@@ -18,8 +18,8 @@ type notifyFunc func(ctx context.Context, text string) error
 func (f notifyFunc) Notify(ctx context.Context, text string) error { return f(ctx, text) }
 
 // TestNoticesAreFew: however many tasks a process stores, it sends a notice each 10
-// milliseconds at most, each task is followed by one soon, and a notice that hangs holds
-// back no more than the next.
+// milliseconds at most. A notice soon follows each task, and a notice that hangs delays only
+// the next one.
 func TestNoticesAreFew(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []time.Duration{0, time.Millisecond, time.Hour} {
@@ -57,7 +57,7 @@ func TestNoticesAreFew(t *testing.T) {
 	}
 }
 
-// TestNoticesOfManyQueues name none, which stands for all.
+// TestNoticesOfManyQueues: a notice of many queues names none, which stands for all.
 func TestNoticesOfManyQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ type fakeWorkersTable func() (map[string]bool, error)
 func (f fakeWorkersTable) AnnouncedKinds(context.Context) (map[string]bool, error) { return f() }
 
 // TestTasksOfKindsOfOtherWorkersStay: a worker deletes finished tasks of a kind that it does not
-// handle only after an hour in which nobody has handled the kind, and asks once in a round who does.
+// handle only after an hour in which no worker has handled the kind. It reads once in a round which workers do.
 func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 					return 1, p.Since, nil
 				}},
 		}
-		// after lets the cleaner work for a time, and returns the kinds of which it has deleted tasks.
+		// after lets the cleaner work for a time, and returns the kinds of deleted tasks.
 		after := func(d time.Duration) string {
 			clear(cleaned)
 			asked = 0

@@ -23,7 +23,7 @@ type noPauses struct{}
 func (noPauses) Paused(string, store.Lane) bool { return false }
 
 // TestLookoutWarnsOfTasksThatNobodyTakes: a worker warns once a minute of overdue tasks of
-// kinds that it does not handle, unless other workers take some of them.
+// kinds that it does not handle, unless other workers take some of these tasks.
 func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 	})
 }
 
-// overdueTables are tables in which a lookout finds what functions return.
+// overdueTables are tables in which an overdue watch finds the results of functions.
 type overdueTables struct {
 	queues func() ([]string, error)
 	heads  func(queue string) ([]store.Head, error)
@@ -154,7 +154,7 @@ func (w lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// received returns what c holds.
+// received returns the lines that c holds.
 func received(c <-chan string) (list []string) {
 	for {
 		select {

@@ -21,9 +21,9 @@ type overtimeFunc func(r *run.Run, timeout time.Duration)
 
 func (f overtimeFunc) Overtime(r *run.Run, timeout time.Duration) { f(r, timeout) }
 
-// TestHandlersPastTheirTimeoutAreReported: two handlers go on after their timeout. The log says so
-// once a minute, the hook once for each, and the worker announces them until they return. One
-// that returns within the grace is not reported.
+// TestHandlersPastTheirTimeoutAreReported: two handlers keep running after their timeout. They are logged
+// once a minute, passed to the hook once each, and announced until they return. A handler that returns
+// within the grace is not reported.
 func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 	})
 }
 
-// TestARunDoesNotEndWhileTheHookReadsIt: a handler returns while the hook is told that its timeout has expired. What
-// follows changes the run.
+// TestARunDoesNotEndWhileTheHookReadsIt: a handler returns while the hook is told that its timeout has expired. The end
+// of the run, which changes the run, waits for the hook.
 func TestARunDoesNotEndWhileTheHookReadsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPagesAreCleanedAsFastAsRowsAreMade: however many keys come in a second, a table has few more than
-// those that are kept. One whose rows are all in use is looked at seldom, and an empty one hardly at all.
+// the kept ones. A table whose rows are all in use is read seldom, and an empty table hardly at all.
 func TestPagesAreCleanedAsFastAsRowsAreMade(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -47,13 +47,13 @@ func migrated(t *testing.T, engine string) *store.Store {
 	return store.New(db, server, store.Options{Tables: tables})
 }
 
-// idle returns a worker on SQLite that does not run, with defaults for what cfg leaves out.
+// idle returns a worker on SQLite that does not run, with defaults for zero fields of cfg.
 func idle(t *testing.T, ctx context.Context, cfg Config) *Worker {
 	t.Helper()
 	return idleOn(ctx, migrated(t, testdb.SQLite), cfg)
 }
 
-// idleOn returns a worker that does not run, with defaults for what cfg leaves out.
+// idleOn returns a worker that does not run, with defaults for zero fields of cfg.
 func idleOn(ctx context.Context, s *store.Store, cfg Config) *Worker {
 	if cfg.Lease == 0 {
 		cfg.Lease = time.Minute

@@ -40,9 +40,9 @@ func (a away) Connect(context.Context) (driver.Conn, error) {
 
 func (away) Driver() driver.Driver { return nil }
 
-// TestAnOutageDoesNotFlood: a worker of five queues, with tasks that are due and runs to be
-// settled, has no server for an hour, or its program has closed the database. It tries a few times
-// a second at most, and writes one line a minute for each cause.
+// TestAnOutageDoesNotFlood: a worker of five queues, with due tasks and runs to settle, has no server for an
+// hour, or its program has closed the database. The worker tries a few times a second at most, and writes one
+// line a minute for each cause.
 func TestAnOutageDoesNotFlood(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dialect.Names {
@@ -111,7 +111,7 @@ func testOutage(t *testing.T, server dialect.Server, closed bool) {
 	}
 }
 
-// back is a server that refuses connections until it is up. Then they are those of a SQLite
+// back is a server that refuses connections until it is up. Then it opens connections to a SQLite
 // database.
 type back struct {
 	up  *atomic.Bool
@@ -127,9 +127,9 @@ func (b back) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (back) Driver() driver.Driver { return nil }
 
-// TestWorkersRecoverFromAnOutage: ten minutes after the server has gone it is back. A task that
-// this process has stored starts immediately, as the hint proves that the database answers. One of
-// another process starts after the pause of the first poller that tries.
+// TestWorkersRecoverFromAnOutage: the server is back after an outage of ten minutes. A task that this
+// process has stored starts immediately, as the hint proves that the database answers. A task of another
+// process starts after the pause of the first poller that tries.
 func TestWorkersRecoverFromAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, hint := range []bool{true, false} {

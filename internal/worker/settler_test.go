@@ -26,7 +26,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 }
 
 // TestPollersWaitForSettlers: a poller claims nothing while a batch waits to be settled,
-// and goes on after that.
+// and continues after that.
 func TestPollersWaitForSettlers(t *testing.T) {
 	t.Parallel()
 	w := idle(t, t.Context(), Config{})

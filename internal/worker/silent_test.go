@@ -15,7 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// stuck is a database whose driver returns from nothing, whatever happens to contexts
+// stuck is a database whose driver returns from no call, whatever happens to contexts
 // and connections, until released is closed.
 type stuck struct {
 	driver.Conn
@@ -24,9 +24,8 @@ type stuck struct {
 
 func (s stuck) Connect(context.Context) (driver.Conn, error) { return &s, nil }
 
-// TestRunReturnsThoughNoStatementDoes: the connections of a worker with a day's lease
-// and many tasks that have ended are silent, and the driver does not end one statement.
-// Run returns nevertheless.
+// TestRunReturnsThoughNoStatementDoes: a worker has a lease of a day, many ended runs and silent
+// connections, and the driver returns from no statement. Run returns nevertheless.
 func TestRunReturnsThoughNoStatementDoes(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []dialect.Name{dialect.Postgres, dialect.MySQL} {
