@@ -45,13 +45,13 @@ type Worker struct {
 	// Applied has the subjects of up to 100 overrides of policies that the worker applies, the newest, and when
 	// each was set: see [Override.AppliedBy].
 	Applied map[string]time.Time
-	// Refused are the overrides of policies that the worker cannot apply, and Unread is why it
-	// cannot read what people ask of all workers: pauses, overrides of policies and cancels. It
-	// is "" if it can. What it knew before holds on there.
+	// Refused are the overrides of policies that the worker cannot apply. Unread is the error if
+	// the worker cannot read pauses, overrides of policies and cancels, or "". It then applies
+	// the last known ones.
 	Refused []RefusedOverride
 	Unread  string
 	// UnreadPolicies has the keys of up to 20 per-task policies that the worker cannot
-	// read, and why. It leaves their tasks alone.
+	// read, and the reasons. It claims none of their tasks.
 	UnreadPolicies map[string]string
 	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot apply, since a newer
 	// release has set them, and why. It runs their tasks.

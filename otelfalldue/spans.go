@@ -17,9 +17,9 @@ import (
 // system is the value of messaging.system.
 const system = "falldue"
 
-// enqueueSpan makes a span of a call that enqueues within a trace, and puts its context into the
-// tasks' metadata if it is sampled. A call outside of traces makes none: all processes would make
-// roots for the same tick of a schedule.
+// enqueueSpan makes a span for a call that enqueues within a trace. If the span is sampled, its
+// context is stored in the metadata of the tasks. A call outside of a trace makes no span:
+// otherwise each process would begin a trace for the same tick of a schedule.
 func (s *Signals) enqueueSpan(next falldue.EnqueueFunc) falldue.EnqueueFunc {
 	return func(ctx context.Context, tx falldue.Tx, tasks []falldue.EnqueueParams) ([]falldue.Receipt, error) {
 		if len(tasks) == 0 || !trace.SpanContextFromContext(ctx).IsValid() {

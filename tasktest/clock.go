@@ -48,9 +48,9 @@ func (c *Clock) Now(t testing.TB) time.Time {
 	return now
 }
 
-// Jump moves the clock ahead by d in one step, whatever runs. The leases of running tasks end
-// if they are shorter than d, as if their workers had died, and other workers run these
-// tasks again. Use it to test that, and [Clock.Advance] otherwise.
+// Jump moves the clock ahead by d in one step, even while tasks run. Leases of running tasks
+// that are shorter than d expire, as if their workers had died, and other workers run these
+// tasks again. Use Jump to test such a loss, and [Clock.Advance] for all other tests.
 func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	t.Helper()
 	if d < 0 {

@@ -29,10 +29,10 @@ func startNumber(start string) (int64, error) {
 // numbered matches the name of a migration: its number and its subject.
 var numbered = regexp.MustCompile(`^0*([0-9]+)_(.+\.sql)$`)
 
-// dumpInto writes migrations to a folder, which it creates if it does not exist, and
-// prints their paths. Of a migration that is there under another number, it prints
-// that path. It writes nothing if the folder has one with other contents, or another
-// migration with the number of a new one.
+// dumpInto writes migrations to a folder, and prints their paths. It creates the folder if it
+// does not exist. If the folder has a migration under another number, dumpInto prints the path
+// of that file. It returns an error and writes nothing if a file has other contents than its
+// migration, or if another file has the number of a new migration.
 func dumpInto(out io.Writer, folder string, files []migrations.File) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // migrations are not secret
 		return err

@@ -143,9 +143,9 @@ func idleOf(h ops.Herd) string { return fmt.Sprintf("%.0f %%", 100*h.Idle) }
 // chartWidth is the greatest number of columns of a chart.
 const chartWidth = 60
 
-// loadChart draws the load of a herd. Each step is the sum of several intervals, and
-// several columns wide if there are few steps: a chart of a given width would draw
-// between them, and cut off peaks.
+// loadChart draws the load of a herd. Each step is the sum of several intervals. If there are
+// few steps, each is several columns wide: scaling to a given width would interpolate between
+// the steps, and cut off peaks.
 func loadChart(h ops.Herd, caption string) string {
 	each := (len(h.Load) + chartWidth - 1) / chartWidth
 	steps := make([]float64, (len(h.Load)+each-1)/each)

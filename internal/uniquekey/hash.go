@@ -98,7 +98,7 @@ func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMess
 		if !slices.Contains(known, name) {
 			have := slices.Sorted(maps.Keys(fields))
 			have = slices.Compact(slices.Sorted(slices.Values(slices.Concat(have, known))))
-			return nil, fmt.Errorf("field %.100q in ByFields; the arguments, of type %T, have %s", name, args, strings.Join(have, ", "))
+			return nil, fmt.Errorf("field %.100q in ByFields: must be one of %s, the fields of %T", name, strings.Join(have, ", "), args)
 		}
 	}
 	return fields, nil

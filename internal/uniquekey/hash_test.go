@@ -87,10 +87,10 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		name string
 		args any
 	}{
-		`field "costumer" in ByFields; the arguments, of type uniquekey.sale, have Amount, customer, note, shop`: {"costumer", sale{}},
+		`field "costumer" in ByFields: must be one of Amount, customer, note, shop, the fields of uniquekey.sale`: {"costumer", sale{}},
 		`field "Ignored"`: {"Ignored", sale{}},
-		`field "second" in ByFields; the arguments, of type uniquekey.ownJSON, have first`: {"second", ownJSON{}},
-		`field "b" in ByFields; the arguments, of type map[string]int, have a`:             {"b", map[string]int{"a": 1}},
+		`field "second" in ByFields: must be one of first, the fields of uniquekey.ownJSON`: {"second", ownJSON{}},
+		`field "b" in ByFields: must be one of a, the fields of map[string]int`:             {"b", map[string]int{"a": 1}},
 		"no JSON object": {"a", []int{1}},
 		"type <nil>":     {"a", nil},
 	} {
