@@ -29,7 +29,7 @@ type KindConfig struct {
 	// number run first. Defaults to 0.
 	Priority int
 	// Timeout is how long a handler can run before its context ends with the cause
-	// [ErrTimeout]. The handler's return value still counts then. Config.StuckTimeout is for
+	// [ErrTimeout]. The return value of a late handler still counts. Config.StuckTimeout is for
 	// handlers that do not return. Defaults to 0: no limit.
 	Timeout time.Duration
 	// ImmediateLostRetries is how many of a task's first attempts are retried without the

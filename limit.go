@@ -101,7 +101,7 @@ func Rate(n int, per time.Duration) RateLimit {
 }
 
 // Burst returns a rate that is kept on average: one task starts each per/n, and up to n tasks,
-// 1 to 1,000, start immediately after a pause. The rate itself may be above 1,000 then.
+// 1 to 1,000, start immediately after a pause. With Burst, the number of the Rate can exceed 1,000.
 func (l RateLimit) Burst(n int) RateLimit {
 	l.bursts, l.burst = true, n
 	return l

@@ -191,9 +191,9 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 // [KindConfig].Timeout does not limit it, but the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// Run is a run of a task as middleware sees it. One that is made by hand, for a test of
-// middleware, belongs to no worker: its Outcome goes by Attempt and MaxAttempts, and its DoneTx
-// returns an error that wraps [ErrInvalid].
+// Run is a run of a task as middleware sees it. A Run that is made by hand, for a test of
+// middleware, belongs to no worker: its Outcome depends only on Attempt and MaxAttempts, and its
+// DoneTx returns an error that wraps [ErrInvalid].
 type Run struct {
 	RunInfo
 	task runCalls

@@ -36,8 +36,8 @@ type PauseOptions struct {
 // due starts when the subject is resumed.
 //
 // Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an
-// invalid name, for an end in the past, and for texts that are too long. A pause that is in effect
-// continues then.
+// invalid name, for an end in the past, and for texts that are too long. After an error, an earlier
+// pause of the subject stays in effect.
 func (q *Queue) Pause(ctx context.Context, s Subject, opts ...PauseOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {

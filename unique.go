@@ -51,7 +51,7 @@ func ByFields(names ...string) UniqueBy {
 	return UniqueBy{uniquekey.By{Form: uniquekey.ByFields, Fields: names}}
 }
 
-// ByKind makes tasks unique by their kind alone.
+// ByKind makes tasks unique only by their kind.
 func ByKind() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKind}} }
 
 // ByKey makes tasks unique by a text, which is not empty. It has nothing to do with

@@ -20,7 +20,7 @@
 // [Presets] lists the presets, each with its parameters, its formulas and
 // their source. If the delay of a text is only a preset, the policy also has the
 // jitter and the limits of that preset, and the clauses that follow replace
-// them. Inside a larger formula, a preset means its delay alone. [Parse]
+// them. Inside a larger formula, a preset means only its delay. [Parse]
 // replaces a preset by its formulas, so a stored policy shows its formulas, can
 // be edited, and does not change when a preset does.
 //

@@ -16,7 +16,7 @@ type TaskChange struct {
 	// It is a pointer, since new tasks have the fence 0. Defaults to nil: any fence.
 	Fence *int64
 	// RunAt is when the task next runs, by the database's clock, in the years 1970 to 9000. A time in the past
-	// means immediately. A task that has failed does not wait for its policy's delay then.
+	// means immediately. RunAt replaces the policy's delay of a task that has failed.
 	RunAt time.Time
 	// Queue is the name of the queue in which the task waits.
 	Queue string

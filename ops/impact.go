@@ -96,9 +96,9 @@ func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	return e, nil
 }
 
-// ClearImpact returns what the end of the override of a subject would do to the tasks that wait
-// now, as [Profile.Impact] does for a new one. Less specific overrides hold for its tasks
-// then. Nothing changes if none is set for the subject.
+// ClearImpact returns the effect of clearing a subject's override on the tasks that wait now, as
+// [Profile.Impact] does for a new override. Without the override, less specific ones apply to its
+// tasks. Nothing changes if the subject has no override.
 func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {

@@ -17,7 +17,7 @@ type Limit struct {
 	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
 	// AtMost(20).
 	Owner, Text string
-	// PerKey reports whether each task key has a limit of its own. The other fields are zero then.
+	// PerKey reports whether each task key has its own limit. If so, the other fields are zero.
 	PerKey bool
 	// Most is how many tasks the limit admits, and Room how many more it admits now. Wait is the time until it
 	// has room again, or 0 if it has room or the time is unknown.

@@ -40,7 +40,7 @@ type Page struct {
 	More bool
 	Next int64
 	// Bounded reports whether the page ends early because Tasks has looked at 10,000 tasks
-	// or 64 MiB of payloads. It may have no tasks then.
+	// or 64 MiB of payloads. Such a page may have no tasks.
 	Bounded bool
 	// Undecodable is the number of tasks that Tasks has looked at and left out because
 	// Config.Codec cannot decode their payloads or results, so that it does not know whether

@@ -99,7 +99,7 @@ type DueRule struct {
 	Refused string
 }
 
-// WhyExpiry is the time by which the task must start. It holds until then. Only tasks that expire have it.
+// WhyExpiry is the time by which the task must start. The condition is met until that time. Only tasks that expire have it.
 type WhyExpiry struct {
 	// At is the time. Own reports whether it is [falldue.EnqueueOptions].ExpireAt, and not set by a policy.
 	At  time.Time
@@ -176,11 +176,11 @@ type WhyLock struct {
 	Known bool
 }
 
-// WhyRank is how many tasks of the task's lane come before it. It always holds: they keep
-// the task waiting only while all handlers are busy.
+// WhyRank is the number of tasks before the task in its lane. The condition is always met:
+// the earlier tasks delay it only while all handlers are busy.
 type WhyRank struct {
 	Ahead int
-	// More reports whether there are more than Ahead, which is 10,000 then.
+	// More reports whether there are more than Ahead: the count ends at 10,000.
 	More bool
 }
 

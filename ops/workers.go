@@ -71,9 +71,9 @@ type Worker struct {
 type RefusedOverride struct {
 	// Subject is what the override is set for, such as kind:charge.
 	Subject string
-	// Own is the policy of the code, or the per-task policy, that it should have changed, and
-	// Holds the policy that holds for it instead. Both are "" if the workers cannot read the
-	// override. Then what has held before it holds on.
+	// Own is the policy of the code, or the per-task policy, that the override should have
+	// changed, and Holds the policy that is in effect instead. Both are "" if the workers cannot
+	// read the override. The earlier policy then stays in effect.
 	Own, Holds string
 	Error      string
 	// Workers are the ids of the workers.
@@ -369,8 +369,8 @@ func (p *Profile) Releases(kind string) (list []KindReleases) {
 // QueueKind is a kind in a queue.
 type QueueKind struct{ Queue, Kind string }
 
-// Unhandled lists the kinds of queues that have tasks which wait or are blocked and that no live
-// worker handles there, sorted. It knows the workers that announce themselves alone.
+// Unhandled lists, in order, the kinds of queues with waiting or blocked tasks that no live worker
+// handles in that queue. It knows only the workers that send heartbeats.
 func Unhandled(queues []Queue, workers []Worker) (list []QueueKind) {
 	for _, q := range queues {
 		kinds := slices.Concat(q.Kinds, q.Blocked)

@@ -82,10 +82,10 @@ func invalid(format string, args ...any) error {
 
 // Next returns the first tick after a time. Intervals count from start.
 //
-// A time that a night of summer time skips ticks at the end of the gap, once. A time that
-// such a night repeats ticks the first time alone. An expression for all hours of the day
-// follows the hours as they pass instead: it ticks in a repeated hour again, and has no tick
-// in a skipped one.
+// If daylight saving time skips the time of a tick, the schedule ticks once, at the end of the
+// gap. If it repeats the time, the schedule ticks only the first time. An expression for every
+// hour of the day follows the hours as they pass: it ticks again in a repeated hour, and doesn't
+// tick in a skipped one.
 func (s Spec) Next(start, after time.Time) time.Time {
 	switch {
 	case s.cron == nil:

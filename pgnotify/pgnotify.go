@@ -53,19 +53,17 @@ type pings struct{ every, timeout, renew time.Duration }
 var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, renew: 5 * time.Minute}
 
 // DSN returns a function for [falldue.Notifications].Listen that listens on the database
-// at source, in a form that lib/pq accepts: postgres://… or key=value …. The
-// settings of pgx alone, such as pool_max_conns and default_query_exec_mode, are left
-// out. source must not lead to a connection pooler in transaction mode, which forwards no
-// notifications. To find that out, the function begins with a notification of its own,
-// which it sends over a second connection.
+// at source, in a form that lib/pq accepts: postgres://… or key=value …. Settings that only
+// pgx knows, such as pool_max_conns and default_query_exec_mode, are left out. source must
+// not lead to a connection pooler in transaction mode, which forwards no notifications. To
+// detect one, the function first sends itself a notification over a second connection.
 //
 // The function calls wake with "" when it has begun to listen, and with the text of
-// each notification. Every five minutes it begins again with another connection, for which
-// source may lead to another server by then. It returns nil when its context ends, and an
-// error as soon as it cannot connect within 30 seconds, does not receive its own
-// notification within 10 seconds, loses its connection, or a ping fails. The worker logs
-// that error and calls the function again. The error names a setting that lib/pq or the
-// server refuses, and shows no passwords.
+// each notification. Every five minutes it replaces its connection, since source may lead to
+// another server by that time. It returns nil when its context ends. It returns an error if it
+// cannot connect within 30 seconds, does not receive its own notification within 10 seconds,
+// loses its connection, or a ping fails. The worker logs the error and calls the function
+// again. The error names a setting that lib/pq or the server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
 	return func(ctx context.Context, channel string, wake func(notice string)) error {
 		return serve(ctx, source, channel, wake, defaultPings)

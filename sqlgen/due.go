@@ -11,7 +11,7 @@ import (
 // DueParams names the columns of a table that holds tasks.
 type DueParams struct {
 	// Table is the table, or its alias, that has both columns. Defaults to none:
-	// the columns' names alone.
+	// column names without a table.
 	Table string
 	// AttemptsColumn holds how often the task has failed, as any type of number.
 	AttemptsColumn string

@@ -34,7 +34,7 @@ var (
 //
 // Other errors are:
 //   - [ErrChanged], if the task has recorded another step in this place;
-//   - [falldue.ErrLeaseLost], if the task no longer belongs to this worker, which records nothing then;
+//   - [falldue.ErrLeaseLost], if the task no longer belongs to this worker, so nothing is recorded;
 //   - [falldue.ErrStopping], if the worker begins to stop before the step begins. A handler that returns
 //     that error releases its task: the task is due immediately, and the run uses up no attempt;
 //   - [falldue.ErrInvalid], for a name or a result that cannot be stored, a step within another one, and more

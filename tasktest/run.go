@@ -20,9 +20,8 @@ type Ran struct {
 	// its policy, snoozed if the handler asked for that or for RetryAfter, or cancelled if
 	// another caller cancelled or deleted it in the meantime, or if it had not started in time. It is "" if its lease was lost.
 	State falldue.State
-	// Err is the error that the handler returned, or nil. What the handler of a task
-	// returned that is cancelled or lost does not count: the error is
-	// [falldue.ErrCancelled] or [falldue.ErrLeaseLost] then.
+	// Err is the error that the handler returned, or nil. If the task was cancelled or lost, Err
+	// is [falldue.ErrCancelled] or [falldue.ErrLeaseLost] instead, whatever the handler returned.
 	Err error
 }
 
