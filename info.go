@@ -177,9 +177,9 @@ const (
 	PhaseScheduled Phase = "scheduled"
 	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of their policy.
 	PhaseBackingOff Phase = "backing_off"
-	// PhaseSnoozed tasks wait because their handler said so, by [Snooze] or [RetryAfter].
+	// PhaseSnoozed tasks wait because their handler returned [Snooze] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
-	// PhasePaused tasks are due, and a pause holds them back.
+	// PhasePaused tasks are due, and are paused.
 	PhasePaused Phase = "paused"
 	// PhaseLimited tasks are due, and a limit admits no more now.
 	PhaseLimited Phase = "limited"

@@ -68,10 +68,10 @@ func (c course) due(anchor time.Duration, n int) (due time.Duration) {
 // mostBacklog is the greatest number of tasks of a backlog.
 const mostBacklog = 5_000_000
 
-// Backlog returns the tasks of a kind that wait, or of all kinds if it is "", with the policies
-// that hold for them, for [Simulate] and [SimulateBacklog]. A running task counts as one that
-// waits from the end of its lease on. The error says that the policy of some is not known, or
-// that they are too many: up to 5,000,000 are allowed.
+// Backlog returns the waiting tasks of a kind, or of all kinds if it is "", with the policies in
+// effect, for [Simulate] and [SimulateBacklog]. A running task counts as one that waits from the
+// end of its lease on. Backlog returns an error if the policy of a task is not known, or if there
+// are more than 5,000,000 tasks.
 func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	b := &Backlog{Kind: kind}
 	after := func(at time.Time, zero time.Duration) time.Duration {
@@ -118,9 +118,8 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	return b, nil
 }
 
-// SimulateBacklog is like [Simulate] for the backlog of a scenario under the policies that hold
-// for it, as the overrides that are set take their steps and end. New tasks have policies in
-// the proportion in which the tasks of the backlog have them.
+// SimulateBacklog is like [Simulate], with the policies of the backlog's tasks, including the
+// steps and the ends of overrides. Its new tasks have these policies in the same proportions.
 func SimulateBacklog(ctx context.Context, s Scenario) (Recovery, error) {
 	if s.Backlog == nil || len(s.Backlog.rules) == 0 {
 		return Recovery{}, fmt.Errorf("ops: no task waits, so that no policy is known; give one to Simulate")

@@ -15,17 +15,17 @@ type Diff struct {
 	// Tasks is the number of tasks of the kind that wait and follow its policy. Own is how
 	// many more have a per-task policy, which they keep; nothing else counts these.
 	Tasks, Own int64
-	// AtOnce is how many wait under what holds now and would be due immediately under the new
-	// policy. Sooner and Later are how many others would be due earlier or later.
+	// AtOnce is the number of tasks that wait under the current policy, and would be due
+	// immediately under the new one. Sooner and Later are how many others would be due earlier or later.
 	AtOnce, Sooner, Later int64
-	// Exhausted is how many have no attempt left under the new policy and one under the old
-	// one: workers make them dead when they fall due. A task's own limit of attempts, which
-	// comes first, is not known here, nor is the limit of elapsed time.
+	// Exhausted is the number of tasks that have an attempt left under the current policy, and none
+	// under the new one: they become dead when they fall due. Limits of elapsed time, and of the
+	// attempts of single tasks, are not considered.
 	Exhausted int64
 	// Before and After are the loads under the two policies.
 	Before, After Load
-	// Herd reports whether the busiest minute has 100 tasks more and twice as many as under
-	// the old policy.
+	// Herd reports whether the busiest minute has at least twice as many tasks as under the current
+	// policy, and 100 more.
 	Herd bool
 }
 
@@ -45,9 +45,9 @@ func validHorizon(horizon time.Duration) (time.Duration, error) {
 	return horizon, nil
 }
 
-// Diff compares another policy for a kind with what holds for its tasks that wait now: the
-// policies of [Config] or of live workers, and what overrides make of them with their steps
-// and their end. It is [Profile.Impact] for an override of the kind with all of the policy.
+// Diff compares another policy for a kind with the policies that are in effect for its waiting
+// tasks, including overrides with their steps and their end. It is [Profile.Impact] for an
+// override of the kind that replaces the whole policy.
 func (p *Profile) Diff(kind string, to backoff.Policy, horizon time.Duration) (Effect, error) {
 	override, err := backoff.OverrideWith(to)
 	if err != nil {

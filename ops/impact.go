@@ -22,17 +22,16 @@ type Effect struct {
 	// Of an override with steps, AtOnce and Exhausted belong to the step with the most,
 	// and Sooner and Later to the first. After has all steps, and the end.
 	Diff
-	// Unknown is how many others that have failed follow the override: their policy is not
-	// known. It may make any of them due immediately. UnknownExhausted is how many of them
-	// would have no attempt left.
+	// Unknown is the number of failed tasks that follow the override and whose policy is not
+	// known: any of them may become due immediately. UnknownExhausted is how many of them would
+	// have no attempt left.
 	Unknown, UnknownExhausted int64
-	// Kept is how many others of the subject go on to follow an override that is more
-	// specific.
+	// Kept is the number of tasks of the subject that keep following a more specific override.
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
 	Replaces *Override
-	// AtEnd is how many become due at the moment at which the override ends by itself: they
-	// would have been due by then under the code's policy.
+	// AtEnd is the number of tasks that become due at the moment when the override ends by
+	// itself, since they would have been due earlier under the code's policy.
 	AtEnd int64
 }
 
@@ -293,10 +292,10 @@ func (l lateTasks) atMost(n int64) time.Duration {
 }
 
 // Overrides returns the steps of a ramp as an override with steps, for
-// [Ops.SetPolicy]. The first of them holds from the beginning on.
+// [Ops.SetPolicy]. The first step begins immediately.
 func Overrides(ramp []Step) (steps []OverrideStep, err error) {
 	if len(ramp) > 0 && ramp[0].After != 0 {
-		return nil, fmt.Errorf("ops: a ramp that begins after %v; its first step must be at 0s, and replaces what holds now", ramp[0].After)
+		return nil, fmt.Errorf("ops: a ramp that begins after %v: the first step must be at 0s, since it replaces the current override", ramp[0].After)
 	}
 	for _, step := range ramp {
 		o, err := backoff.OverrideWith(step.Policy)

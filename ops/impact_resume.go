@@ -9,10 +9,9 @@ type Woken struct {
 	Due, Unknown int64
 }
 
-// ResumeImpact returns what the end of the pause of a subject would let run. pauses are those
-// that hold, as [Ops.Pauses] lists them: a task that another one names too waits
-// for the end of that. For a subject with a key take the profile of that key; pauses of other
-// keys are left out of account.
+// ResumeImpact returns the tasks that could run if a subject were resumed. pauses are the pauses
+// in effect, from [Ops.Pauses]: a task that is also named by another pause stays paused. For a
+// subject with a key, use the profile of that key. Pauses of other keys are ignored.
 func (p *Profile) ResumeImpact(s falldue.Subject, pauses []Pause) (Woken, error) {
 	if err := p.covers(s); err != nil {
 		return Woken{}, err

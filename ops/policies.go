@@ -65,8 +65,8 @@ func (p *Policies) readOwn(ctx context.Context, s *store.Store, keys []string) e
 	return nil
 }
 
-// Of returns the policy that holds for a task, and reports whether it is known. What counts
-// is the task's Queue, Kind, Policy and Key.
+// Of returns the policy that is in effect for a task, and reports whether it is known. It depends
+// on the task's Queue, Kind, Policy and Key.
 func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.Code(t); !known {
 		return policy, false
@@ -110,7 +110,7 @@ func (p Policies) given(kind, key string) (policy backoff.Policy, known bool) {
 	return policy, known
 }
 
-// Override returns the override that holds for a task, if there is one.
+// Override returns the override that is in effect for a task, if there is one.
 func (p Policies) Override(t falldue.TaskInfo) (Override, bool) {
 	for _, o := range p.overrides {
 		if o.Names(t) {
@@ -134,9 +134,8 @@ func (p Policies) without(s falldue.Subject) Policies {
 	return p
 }
 
-// Ahead is like the function [Ahead] under the policies that hold, as the overrides that are
-// set now take their steps and end. It returns no error for a task whose policy is not known,
-// and no attempts.
+// Ahead is like the function [Ahead], with the policies in effect, including the steps and the
+// ends of overrides. For a task with an unknown policy it returns no attempts, and no error.
 func (p Policies) Ahead(t falldue.TaskInfo, most int) (Future, error) {
 	list, known := p.spans(t, t.Now)
 	if !known {

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Step is a step from one policy to another: from After on, Policy holds.
+// Step is a step from one policy to another: from After on, Policy is in effect.
 type Step struct {
 	// After is when the step is taken, from the profile on.
 	After time.Duration

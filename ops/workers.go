@@ -324,9 +324,9 @@ func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
 
 // String says in words which workers cannot apply the override, and why.
 func (r RefusedOverride) String() string {
-	instead := "what has held before holds"
+	instead := "the earlier policy stays in effect"
 	if r.Holds != "" {
-		instead = fmt.Sprintf("%q holds", r.Holds)
+		instead = fmt.Sprintf("%q stays in effect", r.Holds)
 	}
 	return fmt.Sprintf("%s cannot apply the policy that is set for %s, and %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
 }

@@ -261,7 +261,7 @@ func (c candidate) others() string {
 		fmt.Fprintf(&b, "%12s  more follow something more specific that is set, and go on to do so\n", grouped(c.Kept))
 	}
 	if r := c.Replaces; r != nil {
-		fmt.Fprintf(&b, "what holds now, and would be replaced, is %s\n", setText(*r))
+		fmt.Fprintf(&b, "this would replace %s\n", setText(*r))
 	}
 	b.WriteString(releasesText(c.releases))
 	return b.String()

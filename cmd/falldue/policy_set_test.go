@@ -177,7 +177,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		}
 		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until .* UTC\)? by ann`
 		out := s.run(diff()...)
-		contains(t, out, `(?m)^ +480  would be due immediately$`, `(?m)^ +120  would be due sooner$`, `(?m)^what holds now, and would be replaced, is `+held+`$`,
+		contains(t, out, `(?m)^ +480  would be due immediately$`, `(?m)^ +120  would be due sooner$`, `(?m)^this would replace `+held+`$`,
 			`(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +500 a minute, now$`)
 		out = s.run("policy", "diff", "invoice", "12m", "1m * n", "1h", "--from", "10m")
 		contains(t, out, `(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h59m)$`, `(?m)^after +12m +480 +480 +120 +0 +0 +500 a minute, now$`, `(?m)^after +1m \* n +(580|600) `, `(?m)^after +1h +0 +0 +600 +0 +0 `)

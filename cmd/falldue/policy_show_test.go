@@ -17,7 +17,7 @@ func TestPolicyShowNamesWhatWorkersCannotObey(t *testing.T) {
 			`'{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}},"refused":[{"subject":"kind:mail","own":"1h","holds":"1h","error":"too large"}]}'` +
 			", 0, 0, 0 from falldue_workers")
 		out, _ := s.fails(exitAttention, "policy", "show")
-		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original `, `(?m)^1 worker cannot apply the policy that is set for kind:mail, and "1h" holds there \(web-1\): too large$`)
+		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original `, `(?m)^1 worker cannot apply the policy that is set for kind:mail, and "1h" stays in effect there \(web-1\): too large$`)
 		out, _ = s.fails(exitAttention, "policy", "show", "--json")
 		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"kind:mail","workers":["web-1"],"error":"too large"}` {
 			t.Errorf("show --json printed %q", lines)

@@ -95,7 +95,7 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 		if s.scenario.Backlog, err = p.Backlog(s.kind); err != nil {
 			return mistake(fmt.Errorf("%w; give it with --policy", err))
 		}
-		return s.print(cmd, append([]simulated{{policy: "what holds now", live: true}}, list...))
+		return s.print(cmd, append([]simulated{{policy: "current policy", live: true}}, list...))
 	})
 }
 

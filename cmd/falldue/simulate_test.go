@@ -54,11 +54,11 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"done\":20}}}' from falldue_workers")
 		out := s.run("simulate", "--backlog", "--kind", "charge", "10m", "1h", "--outage", "5m", "--handler", "1s", "--policy", "charge=40m", "--policy", "2d")
 		contains(t, out, `^400 tasks of kind charge wait; 0\.2 a second come, for 20 handlers\n\n`, `(?m)^policy +failed +retries +dead +busiest minute +longest wait +recovered +later$`,
-			`(?m)^what holds now +\d\d +4\d\d +0 +[2-4]\d\d +(1[89]\S*s|20s) +after \S+ +0$`, `(?m)^10m +4\d\d +[89]\d\d +0 `, `(?m)^1h +\d\d +4\d\d +0 `)
+			`(?m)^current policy +\d\d +4\d\d +0 +[2-4]\d\d +(1[89]\S*s|20s) +after \S+ +0$`, `(?m)^10m +4\d\d +[89]\d\d +0 `, `(?m)^1h +\d\d +4\d\d +0 `)
 		out = s.run("simulate", "--backlog", "--policy", "charge=40m", "--policy", "2d", "--json", "--workers", "30")
-		contains(t, out, `^{"policy":"what holds now",.*"later":1\d,"backlog":410,"per_second":0\.2,"workers":30}\n$`)
+		contains(t, out, `^{"policy":"current policy",.*"later":1\d,"backlog":410,"per_second":0\.2,"workers":30}\n$`)
 		s.run("policy", "hold", "charge", "until", "30h", "--policy", "charge=40m")
-		contains(t, s.run("simulate", "--backlog", "--kind", "charge", "--policy", "charge=40m", "--outage", "0s"), `(?m)^what holds now +0 +0 +0 .* 400$`)
+		contains(t, s.run("simulate", "--backlog", "--kind", "charge", "--policy", "charge=40m", "--outage", "0s"), `(?m)^current policy +0 +0 +0 .* 400$`)
 	})
 }
 
