@@ -224,8 +224,8 @@ const (
 // or an outage. Without any override, many tasks of the subject would be due now. With these steps
 // they become due over a time, the longest overdue first, and equally many in each step. Pass the
 // steps to [Ops.SetPolicy], with an Until after that time. A step is a minute, or a 60th of the
-// time if that is more. A task that fails in the meantime waits longer than under its policy, by
-// at most that time, or the time by which the others are late.
+// time if that is more. A task that fails in the meantime also waits longer than under its policy.
+// The extra wait is at most as long as the release, or as the longest overdue task is late.
 //
 // The time must be 1 minute to 7 days, and the policies of the tasks must be known, or Release
 // returns an error.

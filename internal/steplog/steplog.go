@@ -140,7 +140,7 @@ func (s *Steps) Begin(ctx context.Context, name string) (*Step, error) {
 		return nil, fmt.Errorf("%w: %w", ErrStep, err)
 	}
 	if s.active != nil {
-		return nil, fmt.Errorf("%w %q begins while step %q runs: must begin when that has returned", ErrStep, name, s.active.row.Name)
+		return nil, fmt.Errorf("%w %q begins while step %q runs: wait until that step has returned", ErrStep, name, s.active.row.Name)
 	}
 	if s.unable != "" && s.unable != name {
 		return nil, fmt.Errorf("%w %q begins after step %q failed to begin: the handler must return that step's error", ErrStep, name, s.unable)
