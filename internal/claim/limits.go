@@ -47,7 +47,7 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 	return nil
 }
 
-// learnLimited records what a claim under limits, which began at start, left in the lanes.
+// learnLimited records the state of the lanes after a claim under limits that began at start.
 func (p *Poller) learnLimited(sources []store.Source, policies []*control.CompiledPolicy, result store.Limited, start time.Time) {
 	last, taken := map[store.Lane]*store.Claim{}, map[store.Lane]int{} // of each lane
 	for _, c := range result.Claims {

@@ -394,8 +394,8 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 	return claims, ctx.Err() != nil, err
 }
 
-// learn records what a claim, which began at start, found in the lanes. A lane is still due, from the last taken task
-// on, if the claim has taken all tasks that it asked for, or its share of the lane. The next task of an emptied lane is
+// learn records the state of the lanes after a claim that began at start. A lane is still due, from the last taken task
+// on, if the claim has taken all tasks that it requested, or its share of the lane. The next task of an emptied lane is
 // unknown until the next sweep, which comes soon unless the lane's first task cannot be claimed.
 func (p *Poller) learn(due []store.Lane, sources []store.Source, policies []*control.CompiledPolicy, claims []*store.Claim, room int, start time.Time) {
 	full, took, left := len(claims) >= room, map[store.Lane]int64{}, map[store.Lane]bool{}

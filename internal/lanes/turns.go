@@ -96,7 +96,7 @@ func (c *classes) fix(f *laneState) {
 	}
 }
 
-// passUnit is what a task adds to the pass of a group with weight 1. Weights up to 16 divide it without a remainder.
+// passUnit is added to the pass of a group with weight 1 for each task. Weights up to 16 divide it without a remainder.
 const passUnit = 720_720
 
 // took adds to the pass of a lane's group after a claim took tasks.

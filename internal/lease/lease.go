@@ -21,7 +21,7 @@ type Lease struct {
 
 	mu           sync.Mutex
 	until        time.Time
-	cancel       context.CancelCauseFunc // cancels the handler's context; nil before it starts
+	cancel       context.CancelCauseFunc // cancels the handler's context; nil before the handler starts
 	lost         bool
 	cancelled    bool // the lease is lost because the task was cancelled
 	calledDoneTx bool // the handler called DoneTx

@@ -1,5 +1,5 @@
-// Package outcome decides how a run ends: which state its task goes to, and when the task is due
-// again, by the error of the handler and by the task's policy.
+// Package outcome decides how a run ends, from the error of the handler and the task's policy: which
+// state the task goes to, and when the task is due again.
 package outcome
 
 import "github.com/falldue/falldue/internal/statements"

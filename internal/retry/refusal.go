@@ -1,4 +1,4 @@
-// Package retry tries statements again: how long they may take, how long to pause after a failure,
+// Package retry decides how statements are tried again: how long they may take, how long to pause after a failure,
 // and how a batch is halved until the task that the database refuses is alone.
 package retry
 

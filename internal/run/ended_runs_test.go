@@ -58,5 +58,5 @@ func TestRecentRunsAreThoseOfFiveMinutes(t *testing.T) {
 	})
 }
 
-// announceEvery is how often a worker announces what has ended.
+// announceEvery is how often a worker announces its ended runs.
 const announceEvery = 15 * time.Second

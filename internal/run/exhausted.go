@@ -35,7 +35,7 @@ func (d *exhaustedLog) add(why exhausted) {
 	d.counts[why]++
 }
 
-// report reports what was counted since the last report.
+// report reports the tasks that were counted since the last report.
 func (d *exhaustedLog) report() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

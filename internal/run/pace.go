@@ -32,7 +32,7 @@ func (p *pace) record(took time.Duration) {
 	p.mean.Store(max(mean+(int64(took)-mean)/paceWeight, 1))
 }
 
-// pause makes ahead return 0 for a while.
+// pause makes Ahead return 0 for a while.
 func (p *pace) pause() {
 	until := time.Now().Add(pacePause)
 	p.paused.Store(&until)

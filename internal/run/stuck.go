@@ -96,7 +96,7 @@ func (s *Stuck) handle(ctx context.Context, r *Run, leases *lease.Set) (*Run, *o
 	}
 }
 
-// giveUp counts a handler, and stops the worker if too many go on.
+// giveUp counts a given-up handler, and stops the worker if too many keep running.
 func (s *Stuck) giveUp(r *Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func (c Columns[T]) Set(values Values, t *T) {
 }
 
 // Scan reads a row of a result into t. Its numbers and texts may also be an *int64 and a *[]byte.
-// The bytes of row may be overwritten afterwards: Scan copies what it keeps. A value that cannot be read makes an
+// The bytes of row may be overwritten afterwards, since Scan copies them. A value that cannot be read makes an
 // error that names its column, and the others are read all the same.
 func (c Columns[T]) Scan(row []driver.Value, t *T) (first error) {
 	if len(row) != len(c) {

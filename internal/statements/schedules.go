@@ -14,7 +14,7 @@ type Definition struct {
 	Zone        string
 	Missed      int // the tasks of missed ticks: -1 is none, 0 is one task, n is up to n tasks
 	Alone       int // 1: no task while the last one is not finished
-	PerTick     int // 1: the program makes the task of each tick; of what follows, only Queue and Kind are set
+	PerTick     int // 1: the program makes the task of each tick; of the task's fields, only Queue and Kind are set
 	Queue       string
 	Kind        string
 	Priority    int

@@ -40,7 +40,7 @@ type conn struct {
 const (
 	// maxConns is the greatest number of connections that a store remembers, unless
 	// twice the number of open connections is greater. The pool has closed some of
-	// them meanwhile.
+	// them in the meantime.
 	maxConns = 200
 	// trustedFor is how long after an answer a connection is assumed to be alive.
 	// After that it is pinged before the next statement, while another connection

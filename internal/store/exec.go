@@ -208,7 +208,7 @@ const contentionTries = 10
 
 // Retry runs fn, and runs it again after contention, or once after an error of a
 // prepared statement that had become invalid. It does not run fn again after any other
-// error, since it is not known then what took effect.
+// error, since fn may have taken effect then.
 func (s *Store) Retry(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()

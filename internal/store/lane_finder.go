@@ -132,8 +132,8 @@ func (w *LaneFinder) findIn(ctx context.Context, place Place, most int) (heads [
 	}
 	start := time.Now()
 	heads, next, steps, err := w.sweep(ctx, strategy, place, most)
-	// A sweep that timed out is recorded as slow too. A sweep before a refresh of the
-	// statistics is not recorded, since it says nothing about the next one.
+	// A sweep that timed out is recorded as slow, too. A sweep before a refresh of the
+	// statistics is not recorded, since the next one may be faster.
 	took := time.Since(start)
 	if strategy.lanes = len(heads); isBehindLane(place) || next != nil {
 		strategy.lanes = groupedLanes + 1

@@ -46,7 +46,7 @@ func TestSumsOfManyWorkersAreAdded(t *testing.T) {
 					t.Fatal(err)
 				}
 				total = Sums{}
-				for _, sums := range list { // the minute may have ended meanwhile
+				for _, sums := range list { // the minute may have ended in the meantime
 					if at := Time(sums.At); at != at.Truncate(step) || at.After(now) || now.Sub(at) > step+2*time.Minute {
 						t.Errorf("sums of %v are those of a span that begins at %v", now, at)
 					}

@@ -31,7 +31,7 @@ func (s *Store) SlotName(queue string, kinds []string) int64 {
 }
 
 // takeSlot takes a claim slot in a transaction, unless slot is 0. The caller calls
-// release with the error of what it did in the slot, and returns what release returns.
+// release with the error of its work in the slot, and returns the result of release.
 // A named lock outlives the transaction, so after an error the connection is not used
 // again. Such a slot is free before the commit, when the next claim may still find the
 // rows locked.

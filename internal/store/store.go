@@ -248,8 +248,8 @@ func SetOf(ids []int64) map[int64]bool {
 	return set
 }
 
-// Duration returns a number of microseconds as a duration, limited to what a
-// duration can hold.
+// Duration returns a number of microseconds as a duration, limited to the range of
+// durations.
 func Duration(micros int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(max(min(micros, most), -most)) * time.Microsecond

@@ -151,7 +151,7 @@ func (c *Cleaner) ifOurs(ctx context.Context, f store.Found, clean func(store.Fo
 	return clean(f)
 }
 
-// cleanSurplus deletes the tasks of a lane but for the last ones. Tasks that have finished in one statement are deleted
+// cleanSurplus deletes all tasks of a lane except the last ones. Tasks that have finished in one statement are deleted
 // together or not at all.
 func (c *Cleaner) cleanSurplus(ctx context.Context, f store.Found, keep int) error {
 	upTo := f.Now
@@ -224,7 +224,7 @@ type Retentions struct {
 	Handlers map[string]*run.Handler // by kind
 }
 
-// Of returns how long tasks of a kind stay that finished in a state, or Forever.
+// Of returns how long tasks of a kind that finished in a state stay, or Forever.
 func (r Retentions) Of(state, kind string) time.Duration {
 	if h := r.Handlers[kind]; h != nil {
 		return h.Retention.Of(state)

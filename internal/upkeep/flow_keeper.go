@@ -43,8 +43,8 @@ type FlowKeeper struct {
 	gone    []int64 // tasks with dependencies that were deleted when they ended
 
 	// Only the role uses these:
-	waiter  int64         // up to which the last check came
-	edge    store.EdgeKey // up to which the last check of members came
+	waiter  int64         // the waiter up to which the last check came
+	edge    store.EdgeKey // the edge up to which the last check of members came
 	checked time.Time     // when members were last checked
 }
 

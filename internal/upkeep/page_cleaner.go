@@ -82,7 +82,7 @@ func (c *PageCleaner[At]) Work(ctx context.Context) {
 	}
 }
 
-// round counts what a round through the table has found.
+// round counts the pages and the new rows of a round through the table.
 type round struct {
 	pages int
 	// made estimates how many rows were made since the round before: the deleted rows, and the

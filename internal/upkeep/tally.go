@@ -63,7 +63,7 @@ func (t *Tally) Started(r *run.Run) {
 	note(&sums.Lag, r.Lag(t.delayOf(r)))
 }
 
-// Ended counts a run that has ended. A run that was released counts nothing.
+// Ended counts a run that has ended. A released run does not count.
 func (t *Tally) Ended(r *run.Run, end outcome.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

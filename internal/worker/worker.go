@@ -122,7 +122,7 @@ func (e expired) Ended(members, gone []int64)           { e.flows.Ended(members,
 
 // A role is a background loop of a worker.
 type role interface {
-	// Work returns soon after ctx has ended. The worker waits for it.
+	// Work returns soon after ctx has ended. The worker waits for that.
 	Work(ctx context.Context)
 }
 
