@@ -148,8 +148,9 @@ var RevivalColumns = join(
 // of done tasks, so that permits no longer name them, as after a cancel. A dead task may halt a sequence
 // until it has run again. With in_place = 1 a task comes before the tasks that were enqueued after it.
 //
-// RetryTasks lifts a time by which the tasks should have started: in JSON, a quotation mark and a colon follow only a
-// name. Parameters: in_place. The batch has [RevivalColumns].
+// RetryTasks renames the time by which a task should have started, so that it no longer applies. The replaced text
+// ends with a quotation mark and a colon, which in JSON follow only a name.
+// Parameters: in_place. The batch has [RevivalColumns].
 func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("lifted", `{json replace({text t.metadata}, '"`+ExpireName+`":', '"`+liftedName+`":')}`)
@@ -158,8 +159,8 @@ func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // RunTasks makes the waiting tasks of a batch due. A task that has failed becomes snoozed, so that its attempts, its
-// policy and its place in a sequence stay. Another task that would be due sooner stays as it is. The batch has
-// [RevivalColumns].
+// policy and its place in a sequence stay. A task that has not failed and would be due sooner stays as it is. The batch
+// has [RevivalColumns].
 func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("then", "{shift {now}, s.wait}")

@@ -23,7 +23,7 @@ const (
 	// FactFreeBytes is how much of the table of tasks is free. Its detail is the size of the
 	// rest.
 	FactFreeBytes Fact = "free_bytes"
-	// FactKeptWAL is how much write-ahead log a replication slot keeps that lags behind. Its
+	// FactKeptWAL is how much write-ahead log the replication slot that lags most keeps. Its
 	// detail is the name of the slot.
 	FactKeptWAL Fact = "kept_wal"
 	// FactReadsWAL is 1 if the user may ask for FactWALBytes. Otherwise there is no row.

@@ -286,7 +286,7 @@ type Task struct {
 	LastError   sql.Null[string]
 	Payload     []byte
 	Result      []byte // nil where there is none
-	Metadata    []byte // the same
+	Metadata    []byte // nil where there is none
 }
 
 // TaskColumns are the columns of a result of [List].

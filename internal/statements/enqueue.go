@@ -39,7 +39,7 @@ func (p EnqueueParams) Columns() Columns[Entry] {
 }
 
 // insert returns a builder that knows the fragments of an INSERT of tasks:
-// {columns}, {returning} and {row}, a row of the columns. It is made of the values
+// {columns}, {returning} and {row}, a row of the columns. The row is made of the values
 // of the batch's columns: {at value}, for example, is the value of column at.
 func insert(s dialect.Server, p EnqueueParams) *builder {
 	b := newBuilder(s, p.Tables)
@@ -135,7 +135,7 @@ from {batch}
 where true{returning}`)
 }
 
-// EnqueueOne inserts one task, as [Enqueue] does, for the price of one.
+// EnqueueOne inserts one task, as [Enqueue] does, but without the cost of a batch.
 // Parameters: the names of [EnqueueColumns], or of [PlainColumns], and channel
 // where it notifies.
 func EnqueueOne(s dialect.Server, p EnqueueParams) Stmt {

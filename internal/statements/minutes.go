@@ -177,8 +177,8 @@ group by {group} order by {group}`)
 // SpanSumsColumns are the columns of a result of [ReadMinutes].
 var SpanSumsColumns = join(Columns[SpanSums]{col("at", Moment, func(s *SpanSums) any { return &s.At })}, MinuteColumns)
 
-// OldMinutes selects the begin of a span that is older than :keep microseconds: of the one after the
-// first :skip such spans, if there are more. Parameters: span, keep, skip.
+// OldMinutes selects the beginning of one of the rows of sums that are older than :keep microseconds: the row after
+// the first :skip ones, if there are more. Parameters: span, keep, skip.
 func OldMinutes(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select {micros at} from {minutes}

@@ -19,7 +19,7 @@ type rowSource interface {
 	// byKey reports whether a batch of nothing but keys is better looked up as a
 	// list of constants, {keys}, than joined.
 	byKey() bool
-	// keys is such a list.
+	// keys returns a list of constants in the form that the engine takes.
 	keys(list string) string
 	// update changes the tasks t that the batch s names.
 	update() string
@@ -94,7 +94,7 @@ func unnest(b *builder, columns []column) string {
 		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
 		parts[i] = b.server.Cast(array, c.Type.cast()) + "[]"
 	}
-	if len(parts) == 1 { // by its full name, since a function that takes this very array would be called instead
+	if len(parts) == 1 { // by its full name: PostgreSQL would prefer a user's unnest that takes exactly this type
 		return "pg_catalog.unnest(" + parts[0] + ")"
 	}
 	return "unnest(" + commas(parts) + ")" // which is syntax, and always PostgreSQL's own
@@ -190,7 +190,7 @@ func (valueLists) byKey() bool             { return true }
 func (valueLists) keys(list string) string { return "(values " + list + ")" }
 
 // update is for tables that were small when SQLite analyzed them: SQLite reads all of
-// such a table. With this statement it does so only once, and does not compare each row
+// such a table. With this statement, SQLite reads the table only once, and does not compare each row
 // with the batch: rows that are not in the batch are dropped first.
 func (valueLists) update() string {
 	return `

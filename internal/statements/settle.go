@@ -121,9 +121,8 @@ func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // Owned selects the ids of those claims of a batch that :worker still holds. If
-// lock is set it locks their rows, where the engine can, and leaves out those
-// that others have locked, where it can do that. The batch has [FenceColumns].
-// Parameters: worker.
+// lock is set, Owned locks their rows, and leaves out rows that others have locked,
+// both where the engine can. The batch has [FenceColumns]. Parameters: worker.
 func Owned(s dialect.Server, tables dialect.Tables, size int, lock bool) Stmt {
 	return newBuilder(s, tables).owned(size, lock)
 }

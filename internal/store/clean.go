@@ -117,7 +117,8 @@ func (s *Store) FirstToKeep(ctx context.Context, queue string, at Lane, most int
 }
 
 // Clean deletes finished tasks with their recorded attempts and steps. It returns the number of
-// tasks, and the anchor of the last one; with an error, the number that it did not delete.
+// tasks, and the anchor of the last one. After an error, it returns the same of the tasks that it found,
+// and has deleted none.
 func (s *Store) Clean(ctx context.Context, p CleanParams) (n int, last int64, err error) {
 	find := s.fixed("clean", statements.Clean)
 	values := statements.Values{"queue": p.Queue, "since": p.Since, "upto": cmp.Or(p.UpTo, anyAnchor), "keep": p.Retention.Microseconds(), "skip": p.Skip, "limit": p.Limit}
@@ -183,7 +184,7 @@ func (s *Store) expire(ctx context.Context, late []int64, more bool, why string)
 }
 
 // ExpireDated reads the first tasks of a lane, cancels the tasks that have not started by a time of their own, and gives
-// them an error. If these are half of a batch, there may be more.
+// them an error. It sets More if it has cancelled half of a batch or more.
 func (s *Store) ExpireDated(ctx context.Context, queue string, at Lane, why string) (e Expired, err error) {
 	values := statements.Values{"queue": queue, "since": int64(0), "limit": MaxBatch}
 	statements.SetLane(values, at)

@@ -24,7 +24,7 @@ type conn struct {
 	classify   func(error) dialect.Class
 	keepsPlans bool                 // Caps.KeepsPlans
 	pooled     bool                 // Caps.TransactionPooling
-	asked      bool                 // whether it is lost, after each error (Caps.LossWithoutCode)
+	asked      bool                 // each error needs a check whether the connection is lost (Caps.LossWithoutCode)
 	odd        string               // Caps.OddSession, until the session was found to be fine
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
@@ -286,7 +286,7 @@ func (c *conn) queryStmt(ctx context.Context, stmt driver.Stmt, args []any, f fu
 	return c.lost(eachDriver(result, err, c.use.unlessAbandoned(f)))
 }
 
-// queryAnew runs a statement that runs seldom, and keeps nothing of it.
+// queryAnew runs a statement that runs seldom, and does not keep it prepared.
 func (c *conn) queryAnew(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
 	if err := c.check(ctx); err != nil {
 		return err

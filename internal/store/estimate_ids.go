@@ -13,7 +13,7 @@ const (
 	// idParts is about the number of parts after the next split, in proportion to the tasks. Each further
 	// split doubles the number, up to mostIDParts, unless the estimate settles before.
 	idParts, mostIDParts = 320, 5120
-	// settledBy is the greatest part of an estimate by which a split changes a settled one.
+	// An estimate has settled when a split changes it by no more than the part settledBy.
 	settledBy = 0.1
 	// readTasks is the number of tasks that are read in each part, the first ones.
 	readTasks = 50
@@ -50,7 +50,7 @@ func tasksIn(ranges []idRange) (n float64) {
 }
 
 // estimateByIDs counts the first tasks in ranges of ids. Since ids may be close together in several
-// places that are far apart, it splits ranges with many tasks until that changes little. Then it counts
+// places that are far apart, it splits ranges with many tasks until the estimate settles. Then it counts
 // small groups through their lanes.
 func (s *Store) estimateByIDs(ctx context.Context, lanes []statements.QueueLane) ([]Count, error) {
 	few, err := s.fewTasks(ctx)

@@ -83,7 +83,7 @@ func reading[T any](ctx context.Context, s *Store, fn func(runner) (T, error)) (
 }
 
 // onReader calls fn with a connection for statements that change nothing. Where a session
-// reads uncommitted rows, fn runs in a transaction, which does not.
+// reads uncommitted rows, fn runs in a transaction, which reads only committed rows.
 func (s *Store) onReader(ctx context.Context, fn func(*conn) error) error {
 	if s.server.Caps.DirtyReads {
 		return s.transact(ctx, fn)

@@ -24,8 +24,8 @@ type Explained struct {
 }
 
 // explainedBatch is the number of tasks that an explained statement changes, and of lanes of
-// a statement that grows with them. With a greater number, to read all of a small table would
-// cost less.
+// a statement that grows with them. With a greater number, the server would rather read all of a small
+// table.
 const explainedBatch = 4
 
 // planned is a statement to explain.

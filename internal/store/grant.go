@@ -129,7 +129,7 @@ func (s *Store) returnPermits(ctx context.Context, x runner, token int64, back [
 	})
 }
 
-// extendPermits lets the permits of rates count from the claim on, which came after the permits.
+// extendPermits lets the times of the permits of rates begin at the claim, which came after the permits.
 func (s *Store) extendPermits(ctx context.Context, x runner, token int64, list []statements.Grant) error {
 	byWait := map[int64][]statements.Grant{}
 	for _, g := range list {

@@ -166,8 +166,8 @@ func (w *LaneFinder) sweep(ctx context.Context, strategy *sweepStrategy, place P
 	return headsOf(found), next, false, err
 }
 
-// recordGroups records how long a sweep of many queues took. Without it, steps from lane to lane would have been so
-// many statements. New statistics may make the next sweep faster.
+// recordGroups records how long a sweep of many queues took. Steps from lane to lane would have taken steps statements
+// instead. After a slow sweep, new statistics may make the next one faster.
 func (w *LaneFinder) recordGroups(ctx context.Context, took time.Duration, steps int, err error) {
 	if err == nil && took <= max(10*slowSweep, 4*time.Duration(steps)*minStepTime) {
 		w.slow = 0

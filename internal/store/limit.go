@@ -16,7 +16,7 @@ type Reason int
 const (
 	// Emptied: none is due.
 	Emptied Reason = iota
-	// More: the claim took as many tasks as it should, or did not come to these.
+	// More: the claim took as many tasks as it should, or did not get as far as this source.
 	More
 	// Saturated: the limit Name admits no more.
 	Saturated

@@ -59,7 +59,7 @@ type MinuteParams struct {
 }
 
 // Minutes returns the sums of the spans that begin from one time to another, in the order of time. Spans without
-// any are missing.
+// sums are missing.
 func (s *Store) Minutes(ctx context.Context, p MinuteParams) (list []SpanSums, err error) {
 	group := statements.MinuteParams{ByQueue: p.ByQueue, ByKind: p.ByKind}
 	stmt := s.fixed(fmt.Sprintf("read minutes %v", group), func(server dialect.Server, tables dialect.Tables) statements.Stmt {

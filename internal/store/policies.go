@@ -19,9 +19,9 @@ import (
 const aloneFor = time.Second
 
 // PutPolicies stores the texts of policies under their keys, unless they are stored
-// already, and reports whether they certainly are now, whatever becomes of tx.
+// already. It reports whether they are certain to stay stored, whatever becomes of tx.
 //
-// A row that a transaction inserts is locked until it ends, and so is a row that an
+// A row that a transaction inserts is locked until the transaction ends, and so is a row that an
 // INSERT finds there on MySQL and MariaDB. Transactions that enqueue tasks of one policy
 // would wait for each other, and deadlock if they wait for other rows, too. So policies
 // are stored on another connection, even if the caller has a transaction. They are

@@ -41,7 +41,7 @@ const (
 // outdated reports whether the statement should be prepared anew.
 func (p *prepared) outdated() bool { return p.slow && time.Since(p.at) > planFor }
 
-// ran records how long a run of a statement took, which was sent at a time. A statement
+// ran records how long a run of a statement has taken since it was sent. A statement
 // that no longer fits the tables, or that the session has lost, is prepared anew by the
 // next call.
 func (c *conn) ran(stmt *prepared, sent time.Time, err error) {

@@ -139,7 +139,7 @@ func newQuota(l Limit, permits []*statements.Permit) *quota {
 			q.free = append(q.free, p)
 		}
 	}
-	// Claims that begin at the same time should not all try the same ones.
+	// Claims that begin at the same time should not all try the same permits.
 	rand.Shuffle(len(q.free), func(i, j int) { q.free[i], q.free[j] = q.free[j], q.free[i] })
 	q.room = max(min(len(q.free)+q.missing, l.permits()-taken), 0)
 	if l.Form == Bucket {

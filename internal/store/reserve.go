@@ -108,7 +108,7 @@ func (s *Store) keep(r *reserve, taken func()) {
 			case <-r.missed:
 				waiting = false
 			case <-tick.C:
-				waiting = s.Busy() // or another goroutine would get the place in the pool
+				waiting = s.Busy() // in a busy pool, another goroutine would get the place of the connection
 			}
 		}
 	}

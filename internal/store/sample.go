@@ -14,7 +14,7 @@ type Gauge struct {
 	Queue string           `json:"queue"`
 	Kind  string           `json:"kind"`
 	Tasks map[string]int64 `json:"tasks,omitempty"` // estimates, by state
-	// OldestDue is for how long the first due task has waited, in microseconds; 0 if none is due.
+	// OldestDue is the time for which the first due task has waited, in microseconds; 0 if none is due.
 	OldestDue int64 `json:"oldest_due_us,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (s *Store) PutSample(ctx context.Context, sample Sample) error {
 // StateSample is the state of the database as a process has computed it for metrics.
 type StateSample struct {
 	Taken time.Duration // since a process last began to compute it, by the database's clock
-	Text  string        // "" if none has ended
+	Text  string        // "" if no process has finished
 	Now   time.Time     // by the database's clock
 }
 

@@ -163,7 +163,7 @@ type settling struct {
 const minAlike = 16
 
 // settlings returns the statements that settle a batch. A statement for tasks that end alike
-// costs less than one for any tasks, since it has their end only once. In a transaction that is
+// costs less than one for any tasks, since it has their common end only once. In a transaction that is
 // needed anyway, the tasks that stay are divided if more than half of them end alike.
 func (s *Store) settlings(worker string, batch []*Settlement) (list []settling) {
 	gone, stay := partedBy(batch, (*Settlement).deletes)

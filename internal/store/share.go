@@ -14,10 +14,10 @@ func TurnOf(at Lane) Turn { return Turn{at.Kind, storable.FirstPart(at.Key)} }
 
 // Share sets how many of room tasks a claim may take from each source. The turns of a priority have shares by
 // their weights, and the keys of a turn have equal parts of its share. A key may have several lanes, for example one for
-// each number of attempts. Claims take from these in their order, so each of them may have the whole part of the key.
+// each number of attempts. A claim takes from these lanes in their order, so each lane may have the whole part of the key.
 //
 // A turn may have few tasks. So the turns that certainly have more tasks get the shares that they would have without
-// the other turns. These come before them, or have their shares in the next claim.
+// the other turns. The other turns come before them, or have their shares in the next claim.
 //
 // No room is less than a [smallestShare]-th of the claim, since each lane costs the claim a search. The lanes that get
 // nothing come first in the next claim.

@@ -3,8 +3,7 @@
 // [Entry], [Claim], [Settlement], [Head]. It knows neither handlers nor workers.
 //
 // The file exec.go runs the statements, and begins with a table of the ways to do so.
-// The other files have one subject each: enqueue, copy, claim, slots, settle, sweep,
-// pick, clean, inspect, policies, reserve, unique, tx.
+// The other files have one subject each.
 package store
 
 import (
@@ -141,7 +140,7 @@ func (s *Store) batch(name string, n int, make func(dialect.Server, dialect.Tabl
 }
 
 // size returns how many rows a statement for n rows takes, or 0 if its text does not
-// depend on that.
+// depend on the number of rows.
 func (s *Store) size(n int) int {
 	if !s.server.Caps.Rows.Grows() {
 		return 0
@@ -172,7 +171,7 @@ func inBatchesOf[T any](s *Store, columns statements.Columns[T], list []T, f fun
 	return nil
 }
 
-// maxBytes is how many bytes of texts the rows of a statement have at most, unless there is only
+// maxBytes is the greatest size of the texts in the rows of a statement, unless there is only
 // one row. It is a quarter of MariaDB's default of max_allowed_packet: a server ends the session of
 // a greater statement, and a driver that writes values into the statement may double them.
 const maxBytes = 4 << 20

@@ -209,8 +209,8 @@ func (e *uniqueEnqueue) holds(h statements.Holder, u Unique) bool {
 	return h.Unfinished != 0
 }
 
-// answer reports whether there is nothing to write, because all entries exist, or because one
-// exists that must not.
+// answer reports whether there is nothing to write: all tasks exist already, or one exists although
+// its entry has ConflictFail.
 func (e *uniqueEnqueue) answer(found map[string]statements.Holder) bool {
 	all := true
 	for i, entry := range e.entries {

@@ -73,8 +73,8 @@ func (u *use) end() (closed bool) {
 	return u.closed
 }
 
-// close closes the driver's connection while it is in use, if the driver allows that. A
-// goroutine does it, since closing blocks while the connection is blocked in a write.
+// close closes the driver's connection while it is in use, if the driver allows that. It uses
+// a goroutine, since closing blocks while the connection is blocked in a write.
 func (u *use) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
