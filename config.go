@@ -14,6 +14,7 @@ import (
 
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/words"
@@ -44,34 +45,32 @@ type Config struct {
 	// Release names the release of the program, such as v1.4.2, in lists of workers. Defaults to the
 	// version of the program's module, or the revision that it was built from.
 	Release string
-	// Queues has the queues of the worker by name. Run claims tasks only from these
-	// queues: list the queue "default" too if the worker should run its tasks.
-	// Defaults to only the queue "default".
+	// Queues has the queues of the worker by name. Run claims tasks only from these queues: list the queue "default" too
+	// if the worker should run its tasks. A name that ends with "*", such as "tenant:*", is a pattern: it matches queues
+	// with that beginning and at least one more character, even those that appear while the worker runs. A name is
+	// preferred to a pattern, and a longer pattern to a shorter one. The queues of a pattern take turns with its
+	// Concurrency, and each of them has the pattern's Limits. Defaults to only the queue "default".
 	Queues map[string]QueueConfig
 	// Concurrency is the number of handlers that run concurrently for each queue
 	// that does not set its own: 1 to 100,000. Defaults to 10.
 	Concurrency int
-	// MaxPrefetch is the greatest number of tasks that a worker claims before a
-	// handler is free for them, for each queue that does not set its own: up to
-	// 1,000. Defaults to 1,000. A negative value disables claiming ahead.
+	// MaxPrefetch is the greatest number of tasks that a worker claims before a handler is free for them, for each
+	// queue that does not set its own: up to 1,000. Defaults to 1,000. A negative value disables claiming ahead.
 	//
-	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds,
-	// estimated from recent handlers of the same kind. A worker never claims a last
-	// attempt ahead, and releases a task that has waited for a second.
+	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds, estimated from recent handlers of
+	// the same kind. A worker never claims a last attempt ahead, and releases a task that has waited for a second.
 	MaxPrefetch int
-	// PollInterval is the time between two searches for waiting tasks that the worker
-	// has not seen: 1 millisecond to 1 hour, plus up to a tenth at random. A search is
-	// one statement for each queue, or a few on MySQL and MariaDB. A task that the
-	// worker has seen starts when it falls due, not at the next search. Defaults to
-	// 1 second, including for a worker that listens: plain SQL sends no notifications.
+	// PollInterval is the time between two searches for waiting tasks that the worker has not seen: 1 millisecond to 1
+	// hour, plus up to a tenth at random. A search is one statement for each queue, or a few on MySQL and MariaDB. A
+	// task that the worker has seen starts when it falls due, not at the next search. Defaults to 1 second, including
+	// for a worker that listens: plain SQL sends no notifications.
 	//
-	// Between searches a worker polls for new tasks of other processes by their IDs, and a
-	// shorter PollInterval hardly makes them start sooner: docs/latency.md has the times.
+	// Between searches a worker polls for new tasks of other processes by their IDs, and a shorter PollInterval hardly
+	// makes them start sooner: docs/latency.md has the times.
 	PollInterval time.Duration
-	// Lease is how long a task belongs to a worker that no longer extends its
-	// lease: 1 second to 24 hours. After that, and after its policy's delay, the
-	// task is due for other workers. Workers extend their leases every third of
-	// this time. Defaults to 1 minute.
+	// Lease is how long a task belongs to a worker that no longer extends its lease: 1 second to 24 hours. After that,
+	// and after its policy's delay, the task is due for other workers. Workers extend their leases every third of this
+	// time. Defaults to 1 minute.
 	Lease time.Duration
 	// ShutdownTimeout is how long Run waits for running handlers after its context
 	// has ended, before it cancels their contexts. A negative value cancels them
@@ -228,7 +227,10 @@ func (c Config) validate(s dialect.Server) error {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	for name, queue := range c.Queues {
-		if err := validName("queue", name); err != nil {
+		if err := pattern.Check(name); err != nil {
+			return invalid("queue %q: %w", name, err)
+		}
+		if err := validName("queue", pattern.Prefix(name)); err != nil && name != "*" {
 			return err
 		}
 		if n := queue.Concurrency; n < 1 || n > 100_000 {

@@ -56,7 +56,7 @@
 //
 // Imports go one way, which a test enforces:
 //
-//	{internal/build, internal/cause, internal/chart, internal/dsn, internal/mysqlerror, internal/options, internal/pgxdb, internal/storable, internal/words} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {backoff/policyflags, internal/store, migrations} ← {internal/lanes, internal/retry, internal/uniquekey} ← {internal/control, internal/overdue} ← {internal/news, internal/outcome} ← {internal/lease, internal/steplog} ← internal/run ← {internal/claim, internal/upkeep} ← internal/worker ← internal/hooks ← falldue ← {flow, many, periodic, steps} ← {ops, pgxqueue, sealed} ← signals ← {dash, queuetest} ← tasktest ← examples
+//	{internal/build, internal/cause, internal/chart, internal/dsn, internal/mysqlerror, internal/options, internal/pattern, internal/pgxdb, internal/storable, internal/words} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {backoff/policyflags, internal/store, migrations} ← {internal/lanes, internal/retry, internal/uniquekey} ← {internal/control, internal/overdue} ← {internal/news, internal/outcome} ← {internal/lease, internal/steplog} ← internal/run ← {internal/claim, internal/upkeep} ← internal/worker ← internal/hooks ← falldue ← {flow, many, periodic, steps} ← {ops, pgxqueue, sealed} ← signals ← {dash, queuetest} ← tasktest ← examples
 //
 // Package backoff has the policies, sqlgen the expressions behind them, and
 // dialect the properties of each engine. Package internal/statements has the SQL

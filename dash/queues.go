@@ -61,7 +61,7 @@ func queueRows(p ops.Pulse, counts []ops.Count) (rows []queueRow) {
 			}
 		}
 		for _, w := range p.Workers {
-			if on, works := w.Queues[q.Name]; works {
+			if on, works := w.Queue(q.Name); works {
 				row.Limits = append(row.Limits, on.Limits...)
 			}
 			for name, k := range kinds {

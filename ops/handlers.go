@@ -28,7 +28,7 @@ type WorkerHandlers struct {
 func Handlers(workers []Worker, queue, kind string) QueueHandlers {
 	h := QueueHandlers{Queue: queue}
 	for _, w := range workers {
-		q, works := w.Queues[queue]
+		q, works := w.Queue(queue)
 		if !works || !w.Live() || w.Stopping || kind != "" && !w.Handles(queue, kind) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/overdue"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -17,7 +18,8 @@ type Limit struct {
 	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
 	// AtMost(20).
 	Owner, Text string
-	// PerKey reports whether each task key has its own limit. If so, the other fields are zero.
+	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. If so, the other
+	// fields are zero.
 	PerKey bool
 	// Most is how many tasks the limit admits, and Room how many more it admits now. Wait is the time until it
 	// has room again, or 0 if it has room or the time is unknown.
@@ -60,7 +62,7 @@ func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	var list []Limit
 	var asked []store.Limit
 	for _, l := range limits {
-		if l.PerKey {
+		if l.PerKey || pattern.Is(owners[l.Name]) {
 			list = append(list, Limit{Owner: owners[l.Name], Text: l.Text, PerKey: true})
 		} else {
 			asked = append(asked, l)

@@ -55,11 +55,13 @@ func (s snapshot) limitsOf(queue string, at store.Lane) (list []overdue.Limit) {
 	for _, w := range s.workers {
 		if w.Live() && w.Handles(queue, at.Kind) {
 			handled = true
-			list = overdue.AppendLimits(list, queue, at, w.Queues[queue].limits, w.Kinds[at.Kind].limits)
+			on, _ := w.Queue(queue)
+			list = overdue.AppendLimits(list, queue, at, on.limits, w.Kinds[at.Kind].limits)
 		}
 	}
 	if !handled {
-		list = overdue.AppendLimits(list, queue, at, s.self.Queues[queue].Limits, s.self.Kinds[at.Kind].Limits)
+		on, _ := s.self.Queue(queue)
+		list = overdue.AppendLimits(list, queue, at, on.Limits, s.self.Kinds[at.Kind].Limits)
 	}
 	return list
 }

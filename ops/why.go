@@ -218,7 +218,7 @@ func workersFor(t falldue.TaskInfo, workers []Worker) (c WhyWorker) {
 		if !w.Live() {
 			continue
 		}
-		_, works := w.Queues[t.Queue]
+		_, works := w.Queue(t.Queue)
 		_, handles := w.Kinds[t.Kind]
 		switch {
 		case works && handles && w.Stopping:

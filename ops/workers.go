@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/words"
 )
@@ -24,7 +25,7 @@ type Worker struct {
 	PID     int
 	Release string
 	Library string
-	// Queues are the queues that it works on, and Kinds the kinds that it handles.
+	// Queues are the queues that it works on, by name or pattern ([falldue.Config]), and Kinds the kinds that it handles.
 	Queues map[string]WorkerQueue
 	Kinds  map[string]WorkerKind
 	// Running is how many handlers ran, Done how many tasks had succeeded since the worker
@@ -389,12 +390,22 @@ func Unhandled(queues []Queue, workers []Worker) (list []QueueKind) {
 // Handles reports whether the worker works on a queue and has a handler of a kind. A worker
 // that is stopping does not.
 func (w Worker) Handles(queue, kind string) bool {
-	_, works := w.Queues[queue]
+	_, works := w.Queue(queue)
 	_, handles := w.Kinds[kind]
 	return works && handles && !w.Stopping
 }
 
-// QueueNames returns the names of the queues that the worker works on, sorted.
+// Queue returns the settings of a queue on the worker, which are under the queue's name or under the longest pattern that
+// matches the queue. It reports false if the worker does not work on the queue. All queues that match a pattern share
+// its handlers.
+func (w Worker) Queue(name string) (WorkerQueue, bool) {
+	found, works := pattern.Find(w.Queues, name)
+	q := w.Queues[found]
+	q.limits = store.QueueLimits(name, q.limits)
+	return q, works
+}
+
+// QueueNames returns the names and patterns of the queues that the worker works on, sorted.
 func (w Worker) QueueNames() []string { return slices.Sorted(maps.Keys(w.Queues)) }
 
 // KindNames returns the names of the kinds that the worker handles, sorted.

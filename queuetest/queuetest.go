@@ -64,7 +64,7 @@ func TestQueue(t *testing.T, h Harness) {
 	}
 	selected := 0
 	// The cases that take longest begin first.
-	for _, group := range [][]conformanceCase{leaseCases, enqueueCases, orderCases, retryCases, limitCases, keptPermitCases, handlerCases, progressCases, stepCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metadataCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, flowTxCases, periodicCases, stopCases, historyCases, expiryCases, manyCases} {
+	for _, group := range [][]conformanceCase{leaseCases, enqueueCases, orderCases, retryCases, limitCases, keptPermitCases, handlerCases, progressCases, stepCases, changeCases, policyCases, bulkCases, filterCases, phaseCases, codecCases, metadataCases, middlewareCases, enqueueMiddlewareCases, eventCases, uniqueCases, uniqueTxCases, flowCases, flowTxCases, periodicCases, stopCases, historyCases, expiryCases, manyCases, patternCases} {
 		for _, c := range group {
 			if !strings.Contains(c.sentence, h.Only) || h.OnlyCallersTx && !callersTx[c.sentence] {
 				continue

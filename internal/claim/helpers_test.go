@@ -119,10 +119,10 @@ func newTestPoller(cfg PollerConfig, f finder) *Poller {
 	if cfg.Policies == nil {
 		cfg.Policies = policiesOf(nil)
 	}
-	cfg.All, cfg.Observer, cfg.Settler = Pollers{}, noObserver{}, idleSettler{}
+	cfg.All, cfg.Observer, cfg.Settler = noUnknown(), noObserver{}, idleSettler{}
 	cfg.Sweeper = NewSweeper(f, cfg.All, cfg.Table.Classify, cfg.Log, noObserver{})
 	p := NewPoller(cfg)
-	cfg.All[cfg.Queue] = p
+	cfg.All.Add(p)
 	return p
 }
 
@@ -177,3 +177,6 @@ var classes = []dialect.Class{
 	dialect.Other, dialect.UniqueViolation, dialect.Contention, dialect.Unavailable, dialect.Disconnected,
 	dialect.UndefinedTable, dialect.PreparedStatementMissing,
 }
+
+// noUnknown returns pollers of a worker without patterns.
+func noUnknown() *Pollers { return NewPollers(func(string) bool { return false }) }

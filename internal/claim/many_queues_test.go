@@ -67,16 +67,16 @@ func (f *pagedFinder) Recheck(context.Context, string, []store.Source) ([]store.
 }
 
 // newTestWorker returns pollers of queues with a sweeper that uses a finder. They claim one task of each source.
-func newTestWorker(f finder, queues ...string) (Pollers, *Sweeper, *fakeTable) {
-	log, pollers, table := slog.New(slog.DiscardHandler), Pollers{}, &fakeTable{}
+func newTestWorker(f finder, queues ...string) (*Pollers, *Sweeper, *fakeTable) {
+	log, pollers, table := slog.New(slog.DiscardHandler), noUnknown(), &fakeTable{}
 	sweeper := NewSweeper(f, pollers, table.Classify, log, noObserver{})
 	handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Constant(0))}}
 	for _, queue := range queues {
-		pollers[queue] = NewPoller(PollerConfig{
+		pollers.Add(NewPoller(PollerConfig{
 			Queue: queue, Budget: run.NewBudget(1000, 0), Log: log, Settler: idleSettler{}, Observer: noObserver{}, Dispatcher: noDispatcher{},
 			Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Table: table, PollInterval: time.Second, AscendingIDs: true,
 			Sweeper: sweeper, All: pollers,
-		})
+		}))
 	}
 	return pollers, sweeper, table
 }
@@ -96,12 +96,12 @@ func TestOneStatementSweepsAllQueues(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		working.Go(func() { sweeper.Work(ctx) })
-		for _, p := range pollers {
+		for p := range pollers.All() {
 			working.Go(func() { p.Loop(ctx) })
 		}
 		asked := func(n int) { // each asks when a third of its interval has gone
 			for _, queue := range queues[:n] {
-				pollers[queue].SweepNow()
+				pollers.Of(queue).SweepNow()
 			}
 			time.Sleep(time.Second / 3)
 		}
@@ -160,7 +160,7 @@ func TestSweepsGoOnBehindWhatWasFound(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		working.Go(func() { sweeper.Work(ctx) })
-		for _, p := range pollers {
+		for p := range pollers.All() {
 			working.Go(func() { p.Loop(ctx) })
 		}
 		time.Sleep(time.Minute)
@@ -186,7 +186,7 @@ func TestWorkersClaimFromMoreLanesThanTheyTrack(t *testing.T) {
 		}
 		f := &countedFinder{left: count}
 		pollers, sweeper, table := newTestWorker(f, "q")
-		p, most := pollers["q"], 0
+		p, most := pollers.Of("q"), 0
 		table.claim = func(c store.ClaimParams) ([]*store.Claim, error) {
 			time.Sleep(5 * time.Millisecond)
 			f.mu.Lock()

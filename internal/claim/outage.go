@@ -12,7 +12,7 @@ import (
 // outage tracks whether the claims of a poller, or the searches of the sweeper, fail. When a statement succeeds
 // after an outage, all pollers of the worker try again.
 type outage struct {
-	all    Pollers // of the worker
+	all    *Pollers // of the worker
 	events events
 
 	woken   chan struct{} // signalled when the database has answered another part of the worker

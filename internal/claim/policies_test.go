@@ -24,7 +24,7 @@ import (
 func TestPollersGoByOverrides(t *testing.T) {
 	t.Parallel()
 	kind := control.Compile(backoff.ParseDeferred("1h"))
-	pollers, report, log := Pollers{}, control.NewHealthReport(), slog.New(slog.DiscardHandler)
+	pollers, report, log := noUnknown(), control.NewHealthReport(), slog.New(slog.DiscardHandler)
 	kinds := map[string]*control.CompiledPolicy{"mail": kind}
 	o := control.NewOverrides(controltest.Database{}, kinds, controltest.Effects{OnPolicies: pollers.PoliciesChanged}, report, log)
 	own := storable.PolicyKey("delay 2h")
@@ -35,7 +35,7 @@ func TestPollersGoByOverrides(t *testing.T) {
 		Policies:     control.NewPolicies("default", kinds, readerOf(nil), policies, o),
 		PollInterval: time.Hour, AscendingIDs: true,
 	}, fakeFinder{})
-	pollers["default"] = p
+	pollers.Add(p)
 	at := store.Lane{State: statements.StateOpen, Kind: "mail", Attempts: 1}
 	with := at
 	with.Policy = own

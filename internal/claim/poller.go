@@ -35,6 +35,7 @@ type Poller struct {
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	full           atomic.Bool   // the poller waits for room for more tasks
+	prefetch       atomic.Int64  // tasks to claim ahead, in addition to one for each free handler
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
 	nextRequest    time.Time     // when the next request to sweep may be followed; only Loop uses it
@@ -59,7 +60,7 @@ type PollerConfig struct {
 	Log        *slog.Logger
 	Observer   Observer
 	Expired    expiredTasks
-	All        Pollers // of the worker
+	All        *Pollers // of the worker
 
 	OneStatement   bool // a claim is one statement, and more lanes cost it little
 	ParallelClaims bool // claims do not wait for each other's rows
@@ -158,11 +159,12 @@ func (p *Poller) Loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.Room() == 0 {
 			p.full.Store(true)
-			retry.Await(ctx, p.Budget.Freed, time.Hour)
+			p.Budget.Await(ctx)
 			p.full.Store(false)
 			continue
 		}
 		next, err := p.claimDue(ctx)
+		p.Budget.PassOn()
 		switch {
 		case err == nil && next > 0:
 			retry.Await(ctx, p.woken, next)
@@ -219,7 +221,7 @@ func (p *Poller) Room() int {
 	if p.Settler.Behind() {
 		return 0
 	}
-	return p.Budget.Room()
+	return p.Budget.Room(int(p.prefetch.Load()))
 }
 
 // plan returns the due lanes to claim from next, and how many tasks to claim. It claims ahead from the
@@ -240,7 +242,7 @@ func (p *Poller) plan(due []store.Lane) ([]store.Lane, int) {
 	if lanes < len(due) && (lanes == 0 || p.Budget.Free() > 0) {
 		ahead, lanes = 0, len(due)
 	}
-	p.Budget.Prefetch(ahead)
+	p.prefetch.Store(int64(ahead))
 	return due[:lanes], p.Room()
 }
 

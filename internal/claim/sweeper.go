@@ -3,8 +3,6 @@ package claim
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +18,7 @@ import (
 type Sweeper struct {
 	finder   finder
 	classify func(error) dialect.Class
-	pollers  Pollers
+	pollers  *Pollers
 	observer Observer
 	events   events
 	outage   *outage
@@ -53,7 +51,7 @@ const (
 )
 
 // NewSweeper returns a sweeper of the queues of pollers.
-func NewSweeper(f finder, pollers Pollers, classify func(error) dialect.Class, log *slog.Logger, o Observer) *Sweeper {
+func NewSweeper(f finder, pollers *Pollers, classify func(error) dialect.Class, log *slog.Logger, o Observer) *Sweeper {
 	return &Sweeper{
 		finder: f, classify: classify, pollers: pollers, observer: o, events: events{log},
 		outage: &outage{all: pollers, events: events{log}, woken: make(chan struct{}, 1)},
@@ -82,8 +80,12 @@ func (s *Sweeper) round(ctx context.Context) (next time.Time, err error) {
 	now := time.Now()
 	var starting, going []*search
 	due := false
-	for _, queue := range slices.Sorted(maps.Keys(s.pollers)) {
-		one := s.pollers[queue].search
+	for _, queue := range s.pollers.Queues() {
+		p := s.pollers.Of(queue)
+		if p == nil { // removed
+			continue
+		}
+		one := p.search
 		switch {
 		case one.sweep == nil && one.dueNow(now, false) && now.Before(one.sweepAt):
 			if err := s.recheck(ctx, one); err != nil { // the database is unavailable
@@ -123,7 +125,7 @@ func (s *search) isAtFirst() bool { return s.sweep.place == store.FirstPlace(s.q
 func (s *Sweeper) next() time.Time {
 	now := time.Now()
 	next := now.Add(time.Hour)
-	for _, p := range s.pollers {
+	for p := range s.pollers.All() {
 		one := p.search
 		one.mu.Lock()
 		at := one.at

@@ -1,38 +1,39 @@
 package run
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 
-	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/store"
 )
 
 // MaxPrefetch is the greatest number of claimed tasks that wait for a handler.
 const MaxPrefetch = 2 * store.MaxBatch
 
-// Budget decides how many tasks of a queue to claim: one for each free handler, and a few ahead, so
-// that handlers need not wait for the next claim.
+// Budget decides how many tasks to claim of a queue, or of all queues that match a pattern: one for each free handler,
+// and a few ahead, so that handlers need not wait for the next claim.
 type Budget struct {
-	Limit       int           // handlers that may run concurrently
-	maxPrefetch int           // tasks that may wait for a handler
-	Freed       chan struct{} // signalled when there may be room for more tasks
+	Limit       int // handlers that may run concurrently
+	maxPrefetch int // tasks that may wait for a handler
 
 	unfinished atomic.Int64 // claimed tasks whose handlers have not returned, and the tasks of claims under way
-	ahead      atomic.Int64 // tasks to claim ahead, in addition to one for each free handler
 	stalled    atomic.Bool  // tasks waited for handlers in vain, and no handler has returned since
+
+	mu      sync.Mutex
+	waiting []chan struct{} // pollers that wait for room, the first one first; each is closed when it has its turn
+	freed   bool            // there may be room, and no poller waited for it
 }
 
-// NewBudget returns a budget of a queue with limit handlers.
+// NewBudget returns a budget with limit handlers.
 func NewBudget(limit, maxPrefetch int) *Budget {
-	return &Budget{Limit: limit, maxPrefetch: max(maxPrefetch, 0), Freed: make(chan struct{}, 1)}
+	return &Budget{Limit: limit, maxPrefetch: max(maxPrefetch, 0)}
 }
 
-// Prefetch sets how many tasks to claim ahead.
-func (b *Budget) Prefetch(n int) { b.ahead.Store(int64(min(n, b.maxPrefetch))) }
-
-// Room returns how many tasks to claim now. It is 0 while enough are claimed.
-func (b *Budget) Room() int {
-	ahead := int(b.ahead.Load())
+// Room returns how many tasks to claim now: one for each free handler, and up to ahead more. It is 0 while enough are claimed.
+func (b *Budget) Room(ahead int) int {
+	ahead = min(ahead, b.maxPrefetch)
 	if b.stalled.Load() {
 		ahead = 0
 	}
@@ -53,7 +54,58 @@ func (b *Budget) Claiming(n int) { b.unfinished.Add(int64(n)) }
 func (b *Budget) Claimed(n, of int) {
 	b.unfinished.Add(int64(n - of))
 	if n < of {
-		retry.Signal(b.Freed) // the poller's other goroutine may wait for this room
+		b.Wake() // another goroutine may wait for this room
+	}
+}
+
+// Await waits until there may be room, or ctx has ended. Pollers take turns in the order in which they came.
+func (b *Budget) Await(ctx context.Context) {
+	b.mu.Lock()
+	if b.freed {
+		b.freed = false
+		b.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	b.waiting = append(b.waiting, turn)
+	b.mu.Unlock()
+	select {
+	case <-turn:
+	case <-ctx.Done():
+		b.leave(turn)
+	}
+}
+
+// leave takes a poller out of the line, or passes on its turn.
+func (b *Budget) leave(turn chan struct{}) {
+	b.mu.Lock()
+	at := slices.Index(b.waiting, turn)
+	if at >= 0 {
+		b.waiting = slices.Delete(b.waiting, at, at+1)
+	}
+	b.mu.Unlock()
+	if at < 0 {
+		b.Wake()
+	}
+}
+
+// Wake gives the first poller that waits its turn.
+func (b *Budget) Wake() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.freed = len(b.waiting) == 0; !b.freed {
+		close(b.waiting[0])
+		b.waiting = b.waiting[1:]
+	}
+}
+
+// PassOn gives the next poller that waits its turn, if a handler is free: the poller before it has not used all room.
+func (b *Budget) PassOn() {
+	b.mu.Lock()
+	others := len(b.waiting) > 0
+	b.mu.Unlock()
+	if others && b.Free() > 0 {
+		b.Wake()
 	}
 }
 
@@ -61,7 +113,7 @@ func (b *Budget) Claimed(n, of int) {
 func (b *Budget) returned() {
 	b.stalled.Store(false)
 	b.unfinished.Add(-1)
-	retry.Signal(b.Freed)
+	b.Wake()
 }
 
 // waitedInVain counts a task that is released because no handler was free for it. Nothing is claimed
@@ -69,5 +121,5 @@ func (b *Budget) returned() {
 func (b *Budget) waitedInVain() {
 	b.stalled.Store(true)
 	b.unfinished.Add(-1)
-	retry.Signal(b.Freed)
+	b.Wake()
 }

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,40 +14,40 @@ import (
 // TestBudgetClaimsForFreeHandlersAndALittleAhead checks how many tasks a worker claims.
 func TestBudgetClaimsForFreeHandlersAndALittleAhead(t *testing.T) {
 	t.Parallel()
-	b := NewBudget(10, MaxPrefetch)
-	if n := b.Room(); n != 10 {
+	b, ahead := NewBudget(10, MaxPrefetch), 0
+	if n := b.Room(ahead); n != 10 {
 		t.Errorf("an idle worker of 10 handlers claims %d tasks", n)
 	}
 	b.Claiming(10)
-	if n := b.Room(); n != 0 {
+	if n := b.Room(ahead); n != 0 {
 		t.Errorf("beside a claim of 10 it claims %d more", n)
 	}
 	b.Claimed(4, 10)
-	if n := b.Room(); n != 6 {
+	if n := b.Room(ahead); n != 6 {
 		t.Errorf("after a claim that took 4 of 10 it claims %d, want 6", n)
 	}
-	b.Prefetch(2 * MaxPrefetch)
-	if n := b.Room(); n != store.MaxBatch {
+	ahead = 2 * MaxPrefetch
+	if n := b.Room(ahead); n != store.MaxBatch {
 		t.Errorf("with handlers that return at once it claims %d, want %d", n, store.MaxBatch)
 	}
 	b.Claiming(6 + MaxPrefetch)
-	if n := b.Room(); n != 0 {
+	if n := b.Room(ahead); n != 0 {
 		t.Errorf("with %d waiting it claims %d more", MaxPrefetch, n)
 	}
 	for range 10 + MaxPrefetch - 6 {
 		b.returned()
 	}
 	b.waitedInVain()
-	if n := b.Room(); n != 5 {
+	if n := b.Room(ahead); n != 5 {
 		t.Errorf("with 5 running, and after a task waited in vain, it claims %d, want 5", n)
 	}
 	b.returned()
-	if n := b.Room(); n != store.MaxBatch {
+	if n := b.Room(ahead); n != store.MaxBatch {
 		t.Errorf("after the next handler has returned it claims %d, want %d", n, store.MaxBatch)
 	}
 	b = NewBudget(10, -1)
-	b.Prefetch(MaxPrefetch)
-	if n := b.Room(); n != 10 {
+	ahead = MaxPrefetch
+	if n := b.Room(ahead); n != 10 {
 		t.Errorf("with a negative MaxPrefetch it claims %d, want 10", n)
 	}
 }
@@ -85,5 +88,59 @@ func TestPaceFollowsHandlerTimes(t *testing.T) {
 		if p.Ahead(10) == 0 {
 			t.Error("nothing is ever claimed ahead again")
 		}
+	})
+}
+
+// TestPollersTakeTurns: pollers that share a budget get its room in the order in which they came. One that does not use
+// its turn, or leaves, passes it on.
+func TestPollersTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(1, 0)
+		b.Claiming(1)
+		leaving, leave := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var turns []string
+		poller := func(ctx context.Context, name string) {
+			go func() {
+				b.Await(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				turns = append(turns, name)
+			}()
+			synctest.Wait()
+		}
+		wants := func(after string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(turns, want) {
+				t.Errorf("%s: turns of %v, want %v", after, turns, want)
+			}
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			ctx := t.Context()
+			if name == "b" {
+				ctx = leaving
+			}
+			poller(ctx, name)
+		}
+		b.PassOn()
+		wants("no handler is free")
+		b.returned()
+		wants("a handler returned", "a")
+		leave()
+		wants("b left the line", "a", "b")
+		b.PassOn()
+		wants("a had no task", "a", "b", "c")
+		b.Claiming(1)
+		b.PassOn()
+		wants("c claimed a task", "a", "b", "c")
+		b.returned()
+		b.returned()
+		wants("d is the last one", "a", "b", "c", "d")
+		poller(t.Context(), "e")
+		wants("a handler had returned before e came", "a", "b", "c", "d", "e")
 	})
 }

@@ -43,6 +43,13 @@ func NewDispatcher(cfg DispatcherConfig) *Dispatcher {
 	return &Dispatcher{cfg, newRunners(cfg.Budget, &cfg)}
 }
 
+// For returns the dispatcher of another queue, which shares the handlers' goroutines with d.
+func (d *Dispatcher) For(queue string) *Dispatcher {
+	other, env := *d, *d.Env
+	env.Queue, other.Env = queue, &env
+	return &other
+}
+
 // runRoom is how many runs Take allocates together. Their memory stays in use until the last of them
 // has ended.
 const runRoom = 8
@@ -88,7 +95,7 @@ func (d *Dispatcher) Begin(r *Run, c *store.Claim, policy *control.CompiledPolic
 // time, even while the worker stops.
 func (d *Dispatcher) GivePausedBack() {
 	if d.Changes.AnyPause() {
-		d.Runners.remove(func(r *Run) bool { return d.Changes.Paused(d.Env.Queue, r.Claim.From) }, d.giveBack)
+		d.Runners.remove(func(r *Run) bool { return d.Changes.Paused(r.Queue, r.Claim.From) }, d.giveBack)
 	}
 }
 

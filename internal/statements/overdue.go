@@ -2,19 +2,28 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// NextQueue selects the first queue after :queue, in the order of the index.
-func NextQueue(s dialect.Server, tables dialect.Tables) Stmt {
+// Queues selects the first queues after :queue that have tasks, up to :limit, in any order. It jumps from queue to queue
+// in the index. On servers with Caps.LooseScan it selects one: MySQL would read the index between two jumps.
+func Queues(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
-	if s.Caps.LaneExpression {
+	if s.Caps.LooseScan {
 		return b.stmt(`
-select queue from {tasks}
-where {lane text} > {text :queue} || '!'
-order by {lane text} limit 1`)
-	}
-	return b.stmt(`
 select queue from {tasks}
 where queue > :queue
 order by queue limit 1`)
+	}
+	b.set("next", func(last string) string {
+		b.set("last", verbatim(last))
+		if s.Caps.LaneExpression {
+			return b.expand("(select queue from {tasks} where {lane text} > {last} || '!' order by {lane text} limit 1)")
+		}
+		return b.expand("(select min(queue) from {tasks} where queue > {last})")
+	})
+	return b.stmt(`
+with recursive found (queue, place) as (select {next {text :queue}}, 1
+union all
+select {next f.queue}, f.place + 1 from found f where f.queue is not null and f.place < {int :limit})
+select queue from found where queue is not null`)
 }
 
 // CountSince counts the tasks of a lane whose anchors are :wait microseconds old or

@@ -254,7 +254,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", sweeping, queues, want[1]}, {"sweep of many", sweepingMany, manyQueues, wantMany},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.SettleAlike(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[0]}, {"finished lanes", statements.FinishedLanes(s, tables, 1), finishedRows, finishedLanes},
-		{"next queue", statements.NextQueue(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
+		{"queues", statements.Queues(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
 	} {
 		lane := lane
 		if c.name == "cleaning" || c.name == "finished lanes" {

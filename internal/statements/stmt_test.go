@@ -115,7 +115,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"put_payload":           statements.PutPayload(s, tables),
 		"news":                  statements.News(s, tables),
 		"new_tasks":             statements.NewTasks(s, tables),
-		"next_queue":            statements.NextQueue(s, tables),
+		"queues":                statements.Queues(s, tables),
 		"count_since":           statements.CountSince(s, tables),
 		"count_ahead":           statements.CountAhead(s, tables),
 		"finished_lanes":        statements.FinishedLanes(s, tables, room),

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -9,19 +11,34 @@ import (
 
 // Queues lists the queues that have tasks, in any state. It jumps from queue to queue
 // in the index.
-func (s *Store) Queues(ctx context.Context) (list []string, err error) {
-	stmt, last := s.fixed("next queue", statements.NextQueue), ""
-	for {
-		var next []string
-		err := s.read(ctx, stmt, statements.Values{"queue": last}, func() { next = nil }, func(r row) error {
-			next = append(next, r.text(0))
+func (s *Store) Queues(ctx context.Context) ([]string, error) { return s.QueuesWith(ctx, "") }
+
+// queuesPage is how many queues a statement lists.
+const queuesPage = 500
+
+// QueuesWith lists the queues that have tasks, in any state, and whose names are longer than prefix and begin with it.
+func (s *Store) QueuesWith(ctx context.Context, prefix string) (list []string, err error) {
+	stmt, most := s.fixed("queues", statements.Queues), queuesPage
+	if s.server.Caps.LooseScan {
+		most = 1
+	}
+	for last := prefix; ; {
+		var page []string
+		err := s.read(ctx, stmt, statements.Values{"queue": last, "limit": most}, func() { page = nil }, func(r row) error {
+			page = append(page, r.text(0))
 			return nil
 		})
-		if err != nil || len(next) == 0 || next[0] == last {
+		slices.Sort(page)
+		for _, queue := range page {
+			if !strings.HasPrefix(queue, prefix) {
+				return list, err
+			}
+			list = append(list, queue)
+		}
+		if err != nil || len(page) < most || page[len(page)-1] == last {
 			return list, err
 		}
-		last = next[0]
-		list = append(list, last)
+		last = page[len(page)-1]
 	}
 }
 

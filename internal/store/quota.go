@@ -43,6 +43,12 @@ func LimitName(owner string, form LimitForm, per time.Duration, perKey bool, par
 	return owner
 }
 
+// Owned returns the limit as one of an owner.
+func (l Limit) Owned(owner string) Limit {
+	l.Name = LimitName(owner, l.Form, l.Per, l.PerKey, l.Part)
+	return l
+}
+
 // Of returns the limit for the tasks with a key or "", and false if it does not limit them.
 func (l Limit) Of(key string) (Limit, bool) {
 	applies := l.applies(key)

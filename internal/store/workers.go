@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/dialect"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -89,6 +90,23 @@ func (r Runs) Add(n int64, other Runs) Runs {
 type WorkerQueue struct {
 	Concurrency int     `json:"concurrency"`
 	Limits      []Limit `json:"limits,omitempty"`
+}
+
+// QueueLimits returns limits as the limits of a queue: each queue that matches a pattern has its own.
+func QueueLimits(queue string, limits []Limit) []Limit {
+	own := make([]Limit, len(limits))
+	for i, l := range limits {
+		own[i] = l.Owned("queue " + queue)
+	}
+	return own
+}
+
+// Queue returns what a worker says of a queue: under the queue's name, or under the longest pattern that matches.
+func (w WorkerInfo) Queue(queue string) (WorkerQueue, bool) {
+	name, works := pattern.Find(w.Queues, queue)
+	q := w.Queues[name]
+	q.Limits = QueueLimits(queue, q.Limits)
+	return q, works
 }
 
 // WorkerKind is a kind that a worker handles.

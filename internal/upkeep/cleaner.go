@@ -29,7 +29,7 @@ const findPauseFactor = 10
 // lanes as waiting tasks are, in the order in which they finished. Of the tasks that stay, the cleaner
 // reads only the first of each lane.
 type Cleaner struct {
-	queues     []string
+	queues     func() []string // of the worker
 	retentions Retentions
 	orphans    orphanKinds
 	chores     []*chore
@@ -53,7 +53,7 @@ type cleanTables interface {
 }
 
 // NewCleaner returns a cleaner of queues. others is how long tasks of kinds without a handler stay.
-func NewCleaner(tables cleanTables, queues []string, others run.Retention, handlers map[string]*run.Handler, log *slog.Logger) *Cleaner {
+func NewCleaner(tables cleanTables, queues func() []string, others run.Retention, handlers map[string]*run.Handler, log *slog.Logger) *Cleaner {
 	return &Cleaner{
 		queues: queues, retentions: Retentions{others, handlers}, orphans: orphanKinds{workers: tables}, chores: choresOf(tables, events{log}),
 		table: tables, events: events{log},
@@ -107,7 +107,7 @@ func (c *Cleaner) cleanState(ctx context.Context, state string) (finding time.Du
 	found, err := c.find(ctx, state)
 	finding = time.Since(start)
 	if err != nil && ctx.Err() == nil {
-		c.events.cleanFailed(strings.Join(c.queues, " "), state, err)
+		c.events.cleanFailed(strings.Join(c.queues(), " "), state, err)
 	}
 	clean := func(f store.Found, how func(store.Found) error) {
 		// One row that cannot be deleted does not stop the other lanes.
@@ -175,7 +175,11 @@ const maxChecks = 100
 func (c *Cleaner) find(ctx context.Context, state string) ([]store.Found, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	return c.table.FinishedLanesOf(ctx, c.queues, state)
+	queues := c.queues()
+	if len(queues) == 0 { // none matches the worker's patterns
+		return nil, nil
+	}
+	return c.table.FinishedLanesOf(ctx, queues, state)
 }
 
 // maxUndeletable is how many tasks a pass may fail to delete in a lane, before it continues with the

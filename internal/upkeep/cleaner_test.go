@@ -34,7 +34,7 @@ func TestCleanerReadsOnlyTheFirstOfEachLane(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		c := &Cleaner{
-			queues: []string{"default"}, retentions: retentionsOf(run.Retention{Done: kept, Dead: run.Forever, Cancelled: run.Forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
+			queues: func() []string { return []string{"default"} }, retentions: retentionsOf(run.Retention{Done: kept, Dead: run.Forever, Cancelled: run.Forever}, "kept", "old", "older"), events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
 				if time.Sleep(takes); ctx.Err() == nil { // else the rest of the pass is left out
 					passes++
 				}
@@ -73,6 +73,7 @@ func TestCleanerStepsOverTasksThatCannotBeDeleted(t *testing.T) {
 	refused := func(id int) bool { return id == 0 || id == 700 || id == 701 }
 	tries := 0
 	c := &Cleaner{
+		queues:     func() []string { return []string{"default"} },
 		retentions: retentionsOf(run.Retention{Done: 0, Dead: time.Hour, Cancelled: time.Hour}, "a", "b"),
 		events:     events{slog.New(slog.DiscardHandler)},
 		table: fakeCleanTable{lanes: func(context.Context, []string, string) ([]store.Found, error) {
@@ -142,7 +143,7 @@ func TestLimitsOfDoneTasksOfManyLanes(t *testing.T) {
 	seen, checks := map[store.Lane]bool{}, 0
 	r := retentionsOf(run.Retention{Done: run.Forever, Dead: run.Forever, Cancelled: run.Forever}, "many")
 	r.Handlers["many"].Retention.MaxDone = 10 * lanes
-	c := &Cleaner{queues: []string{"default"}, retentions: r, events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{
+	c := &Cleaner{queues: func() []string { return []string{"default"} }, retentions: r, events: events{slog.New(slog.DiscardHandler)}, table: fakeCleanTable{
 		lanes:       func(context.Context, []string, string) ([]store.Found, error) { return foundHere(heads...), nil },
 		firstToKeep: func(at store.Lane) int64 { seen[at] = true; checks++; return 0 },
 	}}

@@ -27,7 +27,7 @@ func TestTasksOfKindsOfOtherWorkersStay(t *testing.T) {
 		handled, failure, asked, finished := map[string]bool{"theirs": true}, error(nil), 0, true
 		cleaned := map[string]time.Time{}
 		c := &Cleaner{
-			queues: []string{"a", "b"}, retentions: Retentions{run.Retention{Done: run.Forever, Dead: time.Second, Cancelled: time.Second}, map[string]*run.Handler{"ours": {Retention: run.Retention{Done: 0, Dead: time.Second, Cancelled: time.Second}}}},
+			queues: func() []string { return []string{"a", "b"} }, retentions: Retentions{run.Retention{Done: run.Forever, Dead: time.Second, Cancelled: time.Second}, map[string]*run.Handler{"ours": {Retention: run.Retention{Done: 0, Dead: time.Second, Cancelled: time.Second}}}},
 			events: events{slog.New(slog.NewTextHandler(&log, nil))},
 			orphans: orphanKinds{workers: fakeWorkersTable(func() (map[string]bool, error) {
 				asked++

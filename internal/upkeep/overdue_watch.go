@@ -27,7 +27,7 @@ const (
 // It leaves out lanes that a limit of other workers delays.
 type OverdueWatch struct {
 	tables    overdue.Tables
-	queues    []string                // of the worker
+	works     func(queue string) bool // reports whether the worker works on a queue
 	handlers  map[string]*run.Handler // by kind
 	pauses    pauses
 	overrides *control.Overrides // nil if there are none
@@ -40,9 +40,9 @@ type pauses interface {
 	Paused(queue string, at store.Lane) bool
 }
 
-// NewOverdueWatch returns an overdue watch of a worker that works on queues.
-func NewOverdueWatch(tables overdue.Tables, queues []string, handlers map[string]*run.Handler, pauses pauses, overrides *control.Overrides, log *slog.Logger) *OverdueWatch {
-	return &OverdueWatch{tables: tables, queues: queues, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
+// NewOverdueWatch returns an overdue watch of a worker. works reports whether it works on a queue.
+func NewOverdueWatch(tables overdue.Tables, works func(queue string) bool, handlers map[string]*run.Handler, pauses pauses, overrides *control.Overrides, log *slog.Logger) *OverdueWatch {
+	return &OverdueWatch{tables: tables, works: works, handlers: handlers, pauses: pauses, overrides: overrides, events: events{log}}
 }
 
 // Work searches for overdue tasks until ctx ends.
@@ -81,7 +81,7 @@ func (l *OverdueWatch) search(ctx context.Context) error {
 func (l *OverdueWatch) delays(_ context.Context, queue string, _ []store.Head) (func(store.Lane) (time.Duration, bool), error) {
 	return func(at store.Lane) (time.Duration, bool) {
 		h := l.handlers[at.Kind]
-		wanted := (h == nil || !slices.Contains(l.queues, queue)) && !l.pauses.Paused(queue, at)
+		wanted := (h == nil || !l.works(queue)) && !l.pauses.Paused(queue, at)
 		if h != nil && at.Policy == "" {
 			return l.overrides.Current(queue, at, h.Policy).DelayIn(at), wanted
 		}
@@ -98,7 +98,7 @@ func (l *OverdueWatch) setDelays(ctx context.Context, finder overdue.Finder, lan
 	}
 	return finder.SetDelays(ctx, lanes, func(queue string, at store.Lane) (list []overdue.Limit) {
 		for _, w := range workers {
-			q, works := w.Queues[queue]
+			q, works := w.Queue(queue)
 			k, handles := w.Kinds[at.Kind]
 			if works && handles && !w.Stopping {
 				list = overdue.AppendLimits(list, queue, at, q.Limits, k.Limits)

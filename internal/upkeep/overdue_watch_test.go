@@ -62,7 +62,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 			},
 			pauses:   noPauses{},
 			handlers: handlers,
-			queues:   []string{"default"},
+			works:    func(queue string) bool { return queue == "default" },
 			events:   events{slog.New(slog.NewTextHandler(lineWriter(lines), nil))},
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/lease"
+	"github.com/falldue/falldue/internal/retry"
 )
 
 // events logs how a worker starts and stops.
@@ -48,6 +49,11 @@ func (e events) stillRunning(list []*lease.Lease) {
 		}
 	}
 	e.log.Warn("falldue: the worker waits for handlers that have not returned", "count", len(list), "tasks", ids, "kinds", slices.Sorted(maps.Keys(kinds)))
+}
+
+// queuesNotListed reports that new queues which match a pattern are not found.
+func (e events) queuesNotListed(err error) {
+	e.log.Warn("falldue: cannot list the queues that match a pattern", retry.Failed(err))
 }
 
 func (e events) kindWithoutQueue(kind, queue string) {

@@ -59,7 +59,9 @@ func idleOn(ctx context.Context, s *store.Store, cfg Config) *Worker {
 		cfg.Lease = time.Minute
 	}
 	cfg.ID, cfg.PollInterval, cfg.Log = "me", time.Second, slog.New(slog.DiscardHandler)
-	cfg.Queues = map[string]Queue{"default": {Concurrency: 10, MaxPrefetch: 1000}}
+	if cfg.Queues == nil {
+		cfg.Queues = map[string]Queue{"default": {Concurrency: 10, MaxPrefetch: 1000}}
+	}
 	return New(ctx, func() {}, cfg, s, upkeep.NewPolicyStore(s, cfg.Log), noObserver{})
 }
 

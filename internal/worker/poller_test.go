@@ -27,7 +27,7 @@ func TestNoticesDoNotPreventSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := idleOn(t.Context(), s, Config{Handlers: handlers})
-	p, d := w.pollers["default"], w.dispatchers["default"]
+	p, d := w.pollers.Of("default"), w.dispatchers["default"]
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	working.Go(func() { p.Loop(ctx) })

@@ -30,7 +30,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 func TestPollersWaitForSettlers(t *testing.T) {
 	t.Parallel()
 	w := idle(t, t.Context(), Config{})
-	p := w.pollers["default"]
+	p := w.pollers.Of("default")
 	for range store.MaxBatch {
 		r := endedRun(w)
 		if p.Room() == 0 {
@@ -43,7 +43,9 @@ func TestPollersWaitForSettlers(t *testing.T) {
 	}
 	var ended sync.WaitGroup
 	ended.Go(func() { w.settler.Work(t.Context()) })
-	wait(t, p.Budget.Freed, "the poller to be woken")
+	woken := make(chan struct{})
+	go func() { p.Budget.Await(t.Context()); close(woken) }()
+	wait(t, woken, "the poller to be woken")
 	if p.Room() == 0 {
 		t.Error("the poller was woken and still waits")
 	}

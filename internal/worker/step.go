@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -66,6 +65,9 @@ func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err er
 // CleanAndJudge deletes tasks as the worker's cleaner does, and then checks all tasks with dependencies: a
 // deleted task may have been a dependency.
 func (w *Worker) CleanAndJudge(ctx context.Context) error {
+	if err := w.queues.List(ctx); err != nil {
+		return err
+	}
 	w.cleaner.CleanAll(ctx)
 	return w.flows.CheckAll(ctx)
 }
@@ -74,8 +76,11 @@ func (w *Worker) CleanAndJudge(ctx context.Context) error {
 // the order in which claims empty them.
 func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err error) {
 	var keys []string // of per-task policies
-	for _, queue := range slices.Sorted(maps.Keys(w.pollers)) {
-		p := w.pollers[queue]
+	if err := w.queues.List(ctx); err != nil {
+		return nil, err
+	}
+	for _, queue := range w.pollers.Queues() {
+		p := w.pollers.Of(queue)
 		heads, err := p.LanesNow(ctx)
 		if err != nil {
 			return nil, err
@@ -118,8 +123,8 @@ func (w *Worker) waitingLanes(ctx context.Context) (list []waitingLane, err erro
 // runFirst claims the first task of a lane, runs its handler, and settles the task. If the claim finds no
 // task, it returns how long a limit holds the lane back, or 0.
 func (w *Worker) runFirst(ctx context.Context, at waitingLane) (_ *Ran, held time.Duration, _ error) {
-	start, d := time.Now(), w.dispatchers[at.queue]
-	claims, held, err := w.pollers[at.queue].ClaimOne(ctx, at.Head, at.policy)
+	start, d := time.Now(), w.queues.dispatcher(at.queue)
+	claims, held, err := w.pollers.Of(at.queue).ClaimOne(ctx, at.Head, at.policy)
 	if err != nil || len(claims) == 0 {
 		return nil, held, err
 	}

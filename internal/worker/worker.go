@@ -17,6 +17,7 @@ import (
 	"github.com/falldue/falldue/internal/news"
 	"github.com/falldue/falldue/internal/outcome"
 	"github.com/falldue/falldue/internal/overdue"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/statements"
@@ -34,7 +35,8 @@ type Worker struct {
 	stuck      *run.Stuck
 	events     events
 
-	pollers     claim.Pollers
+	queues      *queues
+	pollers     *claim.Pollers
 	dispatchers dispatchers
 	settler     *run.Settler
 	claimed     *lease.Set
@@ -129,14 +131,14 @@ type role interface {
 // effects applies changes to a worker.
 type effects struct {
 	*lease.Set
-	pollers claim.Pollers
+	pollers *claim.Pollers
 	dispatchers
 }
 
 func (e effects) Resumed()         { e.pollers.SweepNow() }
 func (e effects) PoliciesChanged() { e.pollers.PoliciesChanged() }
 
-// dispatchers are the dispatchers of a worker, by queue.
+// dispatchers are the dispatchers of a worker, by queue or pattern.
 type dispatchers map[string]*run.Dispatcher
 
 // PausedMore releases tasks that are paused now.
@@ -146,7 +148,7 @@ func (list dispatchers) PausedMore() {
 	}
 }
 
-// Running returns how many handlers of each queue run.
+// Running returns how many handlers of each queue or pattern run.
 func (list dispatchers) Running() map[string]int {
 	queues := make(map[string]int, len(list))
 	for name, d := range list {
@@ -167,7 +169,8 @@ func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Stor
 // work. stopNow and cancel end these contexts.
 func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify, o.Trouble), s.Server().Caps
-	claimed, pollers, dispatchers := lease.NewSet(), claim.Pollers{}, dispatchers{}
+	queues := &queues{settings: cfg.Queues, prefixes: prefixesOf(cfg.Queues), interval: cfg.PollInterval, table: s, events: events{log}, woken: make(chan struct{}, 1), wanted: map[string]bool{}, found: map[string]*foundQueue{}, start: func(*claim.Poller) func() { return func() {} }}
+	claimed, pollers, dispatchers := lease.NewSet(), claim.NewPollers(queues.want), dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
 
 	tally := new(upkeep.Tally)
@@ -201,6 +204,15 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	overtime, stuck := upkeep.NewOvertime(o, health, log), run.NewStuck(cfg.Stuck, stopNow, log)
 	sweeper := claim.NewSweeper(s.NewLaneFinder(), pollers, s.Classify, log, o)
 	limited := false
+	queues.pollers, queues.dispatchers = pollers, dispatchers
+	queues.policies = func(queue string) *control.Policies {
+		return control.NewPolicies(queue, kinds, changes, perTask, overrides)
+	}
+	queues.poller = claim.PollerConfig{
+		WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers, PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Settler: settler,
+		OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs,
+		Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
+	}
 	for name, queue := range cfg.Queues {
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
@@ -211,22 +223,16 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 			WorkerID: cfg.ID, Handlers: cfg.Handlers, Leases: leases, Length: cfg.Lease, Budget: budget, Settle: settler.In, Changes: changes,
 			Log: log, Observer: o, Stop: stop, Work: work,
 		})
-		limiter := claim.NewLimiter(queue.Limits, cfg.Handlers)
-		limited = limited || limiter.Any
-		pollers[name] = claim.NewPoller(claim.PollerConfig{
-			Queue: name, WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers,
-			Policies: control.NewPolicies(name, kinds, changes, perTask, overrides), Budget: budget, Limiter: limiter, Slot: s.SlotName(name, kindsOf(cfg.Handlers, name)),
-
-			PollInterval: cfg.PollInterval, LowShare: queue.LowShare, Table: s, Sweeper: sweeper, Dispatcher: dispatchers[name], Settler: settler,
-			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs, Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
-		})
+		limited = limited || claim.NewLimiter(queue.Limits, cfg.Handlers).Any
+		if !pattern.Is(name) {
+			queues.add(name, name)
+		}
 	}
-	queues := slices.Sorted(maps.Keys(cfg.Queues))
-	cleaner := upkeep.NewCleaner(s, queues, cfg.OthersRetention, cfg.Handlers, log)
+	cleaner := upkeep.NewCleaner(s, pollers.Queues, cfg.OthersRetention, cfg.Handlers, log)
 	listener := news.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log), upkeep.NewStepCleaner(s.DropOrphanedSteps, log),
-		upkeep.NewOverdueWatch(overdue.In(s), queues, cfg.Handlers, changes, overrides, log),
+		upkeep.NewOverdueWatch(overdue.In(s), queues.works, cfg.Handlers, changes, overrides, log),
 		sweeper, news.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
@@ -242,7 +248,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	}
 	return &Worker{
 		Config: cfg, stop: stop, cancelWork: cancel, stuck: stuck, events: events{log},
-		pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
+		queues: queues, pollers: pollers, dispatchers: dispatchers, settler: settler, claimed: claimed, ended: ended, leases: leases, progress: progress, flows: flows,
 		changes: changes, overrides: overrides, perTask: perTask, cleaner: cleaner, roles: roles,
 		historian: historian,
 		announcer: upkeep.NewAnnouncer(cfg.ID, cfg.Info, dispatchers, claimed, ended, health, s, log),
@@ -280,7 +286,7 @@ func (w *Worker) Run() error {
 		w.events.stopped(w.Config, all.Done, all.Failed)
 	}()
 	for _, kind := range slices.Sorted(maps.Keys(w.Handlers)) {
-		if queue := w.Handlers[kind].Queue; w.pollers[queue] == nil {
+		if queue := w.Handlers[kind].Queue; !w.queues.works(queue) {
 			w.events.kindWithoutQueue(kind, queue)
 		}
 	}
@@ -302,11 +308,8 @@ func (w *Worker) Run() error {
 	for _, r := range w.roles {
 		background.Go(func() { r.Work(ctx) })
 	}
-	for name, p := range w.pollers {
-		d := w.dispatchers[name]
-		claiming.Go(func() { p.Loop(ctx) })
-		claiming.Go(func() { p.Assist(ctx) })
-		claiming.Go(func() { p.ExpireLate(ctx) })
+	claiming.Go(func() { w.queues.Work(ctx) })
+	for _, d := range w.dispatchers {
 		claiming.Go(func() { d.Watch(ctx) })
 	}
 
@@ -395,7 +398,11 @@ func (w *Worker) SweptAt() time.Time { return w.pollers.SweptAt() }
 
 // DelayOf returns the delay of a lane, and false if the worker's pollers do not know the delay.
 func (w *Worker) DelayOf(queue string, at store.Lane) (time.Duration, bool) {
-	return w.pollers[queue].DelayOf(at)
+	p := w.pollers.Of(queue)
+	if p == nil {
+		return 0, false
+	}
+	return p.DelayOf(at)
 }
 
 // EndedRuns counts the runs that have ended since the start.

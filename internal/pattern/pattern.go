@@ -1,0 +1,36 @@
+// Package pattern finds the settings of a queue among names of queues and patterns. A pattern ends with "*", which
+// stands for one or more characters.
+package pattern
+
+import (
+	"errors"
+	"strings"
+)
+
+// Is reports whether a configured name is a pattern.
+func Is(name string) bool { return strings.HasSuffix(name, "*") }
+
+// Prefix returns the beginning of the queues that a pattern matches.
+func Prefix(pattern string) string { return strings.TrimSuffix(pattern, "*") }
+
+// Check returns an error for a name with a "*" before its end.
+func Check(name string) error {
+	if strings.Contains(Prefix(name), "*") {
+		return errors.New(`a "*" must be the last character, where it stands for one or more`)
+	}
+	return nil
+}
+
+// Find returns the configured name that applies to a queue: the name of the queue, or the longest pattern that
+// matches it.
+func Find[T any](configured map[string]T, queue string) (name string, ok bool) {
+	if _, ok := configured[queue]; ok {
+		return queue, true
+	}
+	for p := range configured {
+		if Is(p) && len(queue) >= len(p) && strings.HasPrefix(queue, Prefix(p)) && len(p) > len(name) {
+			name, ok = p, true
+		}
+	}
+	return name, ok
+}
