@@ -390,8 +390,9 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
 		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
-		for _, l := range r.Claim.Limits { // of rates, too, although the claim after waking is in vain for them
-			if !waits || !l.Form.Ordered() || lost[r.Claim.ID] { // a waiting task keeps its place in a sequence
+		for _, l := range r.Claim.Limits {
+			keeps := waits && l.Form.Ordered() && !lost[r.Claim.ID] // its place in a sequence
+			if !keeps && !l.Form.Timed() {
 				freed = append(freed, l.Name)
 			}
 		}

@@ -181,6 +181,30 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
+// freedLimits records which limits the pollers are told of.
+type freedLimits struct {
+	noWaker
+	names *[]string
+}
+
+func (f freedLimits) Freed(limits []string) { *f.names = append(*f.names, limits...) }
+
+// TestEndsFreeNoRates: the end of a run frees its permits of limits of concurrency. The permits of rates become free
+// with time, so that a claim after the end would be in vain.
+func TestEndsFreeNoRates(t *testing.T) {
+	t.Parallel()
+	_, s, runs := claimed(t, testdb.SQLite, 1)
+	var freed []string
+	s.Pollers = freedLimits{names: &freed}
+	for name, form := range map[string]store.LimitForm{"most": store.Running, "window": store.Window, "bucket": store.Bucket, "order": store.Sequence} {
+		runs[0].Claim.Limits = append(runs[0].Claim.Limits, store.Limit{Name: name, Form: form})
+	}
+	s.finish(runs, nil, waitForLocks)
+	if slices.Sort(freed); !slices.Equal(freed, []string{"most", "order"}) {
+		t.Errorf("limits %q were freed, want most and order", freed)
+	}
+}
+
 // TestSecondSettlerHelps: the settler signals the second one when many runs wait in addition to
 // its batch, and the second one settles them.
 func TestSecondSettlerHelps(t *testing.T) {

@@ -58,7 +58,7 @@ func (s *Store) FreePermits(ctx context.Context, claims []*Claim) error {
 	for _, c := range claims {
 		ended[Key{TaskID: c.ID, Fence: c.Fence}] = true
 		for _, l := range c.Limits {
-			if l.Form != Window && l.Form != Bucket {
+			if !l.Form.Timed() {
 				names[l.Name] = true
 			}
 		}

@@ -109,6 +109,9 @@ const (
 // Ordered reports whether the tasks of a limit run in order.
 func (f LimitForm) Ordered() bool { return f == Sequence || f == HaltingSequence }
 
+// Timed reports whether permits of a limit become free with time, and not when tasks end.
+func (f LimitForm) Timed() bool { return f == Window || f == Bucket }
+
 // permits returns how many permits a limit has.
 func (l Limit) permits() int {
 	if l.Form == Bucket {
