@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,4 +71,29 @@ func TestRampBelowTheNaturalRate(t *testing.T) {
 			t.Errorf("with room: %+v", s)
 		}
 	}
+}
+
+// TestWhyOfASequenceWithoutAHead: a kind gets an order when tasks of it have failed already. None of them has begun the
+// sequence, and the first one is next.
+func TestWhyOfASequenceWithoutAHead(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		b.add("mail", 2, 1, time.Hour, falldue.EnqueueOptions{Key: "a"})
+		k := falldue.NewKind[string]("mail", falldue.KindConfig{Policy: backoff.Constant(time.Minute), Limits: []falldue.Limit{falldue.InOrder()}})
+		falldue.Handle(b.queue, k, func(context.Context, falldue.Task[string]) error { return nil })
+		page, err := b.ops(nil).Tasks(t.Context(), ops.Filter{Kind: "mail"})
+		if err != nil || len(page.Tasks) != 2 {
+			t.Fatal(page, err)
+		}
+		for i, task := range page.Tasks {
+			why, err := b.ops(nil).Why(t.Context(), task.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := slices.IndexFunc(why.Conditions, func(c ops.Condition) bool { return c.Name() == "sequence" })
+			if at < 0 || why.Conditions[at].Holds() != (i == 0) {
+				t.Errorf("task %d: the sequence is not one of %+v, or holds for another than the first task", i, why.Conditions)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -114,10 +115,13 @@ func (s *Store) Locked(ctx context.Context, key Key) (locked, known bool, err er
 	return false, false, err
 }
 
+// noDelay is the delay of a search for tasks that need not be due.
+var noDelay = NewDelay(backoff.Constant(0).Delay())
+
 // First returns the task of a lane that comes first if its anchor is not in the future, or 0
 // if there is none.
 func (s *Store) First(ctx context.Context, queue string, at Lane) (int64, error) {
-	list, err := s.Candidates(ctx, queue, Source{Lane: at}, 0, 1)
+	list, err := s.Candidates(ctx, queue, Source{Lane: at, Delay: noDelay}, 0, 1)
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}

@@ -121,7 +121,7 @@ func (q *queues) Work(ctx context.Context) {
 		return stop
 	}
 	for p := range q.pollers.All() {
-		defer q.start(p)()
+		q.start(p) // until ctx ends
 	}
 	if len(q.prefixes) == 0 {
 		<-ctx.Done()
