@@ -143,7 +143,7 @@ func (o Override) of(own Policy) (Policy, error) {
 		if err != nil {
 			return Policy{}, err
 		}
-		e, err := sqlgen.ParseWith(c.body, sqlgen.Scope{Jitter: true, Names: named(jitter), Macros: delayMacros()})
+		e, err := sqlgen.ParseWith(c.body, sqlgen.Scope{Jitter: true, Names: named(jitter), Macros: macros()})
 		if err == nil {
 			p.jitter, err = sqlgen.CompileJitter(e, p.delay)
 		}
@@ -165,11 +165,7 @@ func (o Override) of(own Policy) (Policy, error) {
 // clause is only a preset. The jitter of own's delay stays.
 func (p *Policy) override(own Policy, body string) error {
 	var preset Policy
-	scope := sqlgen.Scope{Names: named(own.delay.Expr()), Macros: macros(func(used Policy, call sqlgen.MacroCall) {
-		if call.Whole {
-			preset = used
-		}
-	})}
+	scope := sqlgen.Scope{Names: named(own.delay.Expr()), Macros: macros(), Called: wholePreset(&preset)}
 	e, err := sqlgen.ParseWith(body, scope)
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func (p Policy) StartWithin() time.Duration { return p.orDefault().startWithin }
 // the delay. [Policy.Err] reports an invalid formula.
 func (p Policy) WithJitter(formula string) Policy {
 	p = p.orDefault()
-	e, err := sqlgen.ParseWith(formula, sqlgen.Scope{Jitter: true, Macros: delayMacros()})
+	e, err := sqlgen.ParseWith(formula, sqlgen.Scope{Jitter: true, Macros: macros()})
 	if err == nil {
 		var jitter sqlgen.Formula
 		if jitter, err = sqlgen.CompileJitter(e, p.delay); err == nil {

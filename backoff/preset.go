@@ -238,9 +238,8 @@ func evaluate(text string, scope sqlgen.Scope) (float64, error) {
 	return v, nil
 }
 
-// macros returns a macro for each preset, which expands to the delay of the
-// preset. Each expansion calls used with the policy and the call.
-func macros(used func(Policy, sqlgen.MacroCall)) map[string]sqlgen.Macro {
+// macros returns a macro for each preset, which expands to the delay of the preset.
+var macros = sync.OnceValue(func() map[string]sqlgen.Macro {
 	all := make(map[string]sqlgen.Macro, len(presets))
 	for _, preset := range presets {
 		all[preset.Name] = func(call sqlgen.MacroCall) (sqlgen.Expr, error) {
@@ -248,17 +247,21 @@ func macros(used func(Policy, sqlgen.MacroCall)) map[string]sqlgen.Macro {
 			if err != nil {
 				return nil, err
 			}
-			used(p, call)
 			return p.delay.Expr(), nil
 		}
 	}
 	return all
-}
-
-// delayMacros are the macros for formulas that need only the delay of a preset.
-var delayMacros = sync.OnceValue(func() map[string]sqlgen.Macro {
-	return macros(func(Policy, sqlgen.MacroCall) {})
 })
+
+// wholePreset returns a function for [sqlgen.Scope].Called that sets p to the policy of a preset, if the text is
+// only a call of that preset.
+func wholePreset(p *Policy) func(sqlgen.MacroCall) {
+	return func(call sqlgen.MacroCall) {
+		if at := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == call.Name }); call.Whole && at >= 0 {
+			*p, _ = presets[at].expand(call.Args) // the macro has reported the error
+		}
+	}
+}
 
 // fromPreset returns the policy of a preset. The values are its arguments, in
 // the order of its parameters.

@@ -133,7 +133,7 @@ func (p *Policy) setClause(name, body string) error {
 	case clauseDelay:
 		return p.setDelay(body)
 	case clauseJitter:
-		e, err := sqlgen.ParseWith(body, sqlgen.Scope{Jitter: true, Macros: delayMacros()})
+		e, err := sqlgen.ParseWith(body, sqlgen.Scope{Jitter: true, Macros: macros()})
 		if err != nil {
 			return err
 		}
@@ -164,12 +164,7 @@ func (p *Policy) setClause(name, body string) error {
 // jitter and the limits of that preset.
 func (p *Policy) setDelay(body string) error {
 	var base Policy
-	macros := macros(func(preset Policy, call sqlgen.MacroCall) {
-		if call.Whole {
-			base = preset
-		}
-	})
-	e, err := sqlgen.ParseWith(body, sqlgen.Scope{Macros: macros})
+	e, err := sqlgen.ParseWith(body, sqlgen.Scope{Macros: macros(), Called: wholePreset(&base)})
 	if err != nil {
 		return err
 	}

@@ -144,6 +144,10 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	now, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	small := known && rows.Amount < smallTable
 	var findings []Finding
 	lanes := 0
@@ -153,7 +157,7 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 			continue
 		}
 		lanes += q.Lanes
-		whole, err := o.wholeTable(ctx, q.Name, first)
+		whole, err := o.wholeTable(ctx, now, q.Name, first)
 		first = false
 		if err != nil {
 			return findings, err
@@ -178,8 +182,8 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 // wholeTable names the statements of workers of a queue whose plans read a whole table. Those
 // that change tasks by their keys, which are the same for all queues, are among them only if
 // changes is set; a user may lack the right to them.
-func (o *Ops) wholeTable(ctx context.Context, queue string, changes bool) (whole []string, err error) {
-	p, err := o.explainable(ctx, queue)
+func (o *Ops) wholeTable(ctx context.Context, now snapshot, queue string, changes bool) (whole []string, err error) {
+	p, err := o.explainable(ctx, now, queue)
 	if err != nil || len(p.Sources) == 0 {
 		return nil, err
 	}

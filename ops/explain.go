@@ -54,7 +54,11 @@ const explainedLanes = 100
 // the right to. Lanes whose policies are not known have the default policy in it, and limits are
 // those that live workers have announced. There is no plan if no task waits.
 func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {
-	p, err := o.explainable(ctx, queue)
+	now, err := o.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.explainable(ctx, now, queue)
 	if err != nil || len(p.Sources) == 0 {
 		return nil, err
 	}
@@ -87,14 +91,13 @@ func plans(explained []store.Explained, err error) ([]Plan, error) {
 
 // explainable returns a claim from the lanes that a queue has now. It has no sources if no task
 // waits.
-func (o *Ops) explainable(ctx context.Context, queue string) (store.ClaimParams, error) {
+func (o *Ops) explainable(ctx context.Context, now snapshot, queue string) (store.ClaimParams, error) {
 	params := store.ClaimParams{Queue: queue, Worker: "explain", Lease: time.Minute, Limit: explainedLanes}
 	heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
 	if err != nil {
 		return params, err
 	}
-	now, err := o.snapshot(ctx, policyKeys(heads)...)
-	if err != nil {
+	if err := now.readOwn(ctx, o.store, policyKeys(heads)); err != nil {
 		return params, err
 	}
 	slices.SortStableFunc(heads, func(a, b store.Head) int { return cmp.Compare(a.Priority, b.Priority) })

@@ -41,37 +41,46 @@ func (o *Ops) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []OwnPolicy
-	counted := 0
+	var found []store.Found
+	var keys []string
 	for _, queue := range queues {
 		heads, err := o.store.NewLaneFinder().FindAll(ctx, queue)
 		if err != nil {
 			return nil, err
 		}
-		heads = slices.DeleteFunc(heads, func(h store.Head) bool { return h.Policy == "" || h.Corrupt != nil })
-		known, err := o.Policies(ctx, policyKeys(heads)...)
-		if err != nil {
+		for _, h := range heads {
+			if h.Policy != "" && h.Corrupt == nil {
+				found, keys = append(found, store.Found{Queue: queue, Head: h}), append(keys, h.Policy)
+			}
+		}
+	}
+	known, err := o.Policies(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	type group struct{ key, queue, kind string }
+	places := map[group]int{} // in list
+	var list []OwnPolicy
+	for i, h := range found {
+		at := group{h.Policy, h.Queue, h.Kind}
+		n, again := places[at]
+		if !again {
+			p := OwnPolicy{Key: h.Policy, Err: known.Unreadable[h.Policy], Queue: h.Queue, Kind: h.Kind}
+			if policy, ok := known.own[h.Policy]; ok {
+				p.Text = policy.String()
+			}
+			list, n = append(list, p), len(list)
+			places[at] = n
+		}
+		p, tasks := &list[n], 1
+		if i >= mostCounted {
+			p.More = true
+		} else if tasks, err = o.store.CountAhead(ctx, h.Queue, h.Lane, 0, endOfTime, mostOfLane+1); err != nil {
 			return nil, err
 		}
-		for _, h := range heads {
-			n := slices.IndexFunc(list, func(p OwnPolicy) bool { return p.Key == h.Policy && p.Queue == queue && p.Kind == h.Kind })
-			if n < 0 {
-				p := OwnPolicy{Key: h.Policy, Err: known.Unreadable[h.Policy], Queue: queue, Kind: h.Kind}
-				if policy, ok := known.own[h.Policy]; ok {
-					p.Text = policy.String()
-				}
-				list, n = append(list, p), len(list)
-			}
-			p, tasks := &list[n], 1
-			if counted++; counted > mostCounted {
-				p.More = true
-			} else if tasks, err = o.store.CountAhead(ctx, queue, h.Lane, 0, endOfTime, mostOfLane+1); err != nil {
-				return nil, err
-			}
-			p.Lanes++
-			p.Tasks += min(tasks, mostOfLane)
-			p.More = p.More || tasks > mostOfLane
-		}
+		p.Lanes++
+		p.Tasks += min(tasks, mostOfLane)
+		p.More = p.More || tasks > mostOfLane
 	}
 	list = slices.DeleteFunc(list, func(p OwnPolicy) bool { return p.Tasks == 0 }) // they have ended meanwhile
 	slices.SortFunc(list, func(a, b OwnPolicy) int {

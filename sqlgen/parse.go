@@ -30,6 +30,8 @@ type Scope struct {
 	// Macros maps a name to a macro, which is called as
 	// name(parameter=value, ...), or by its name alone.
 	Macros map[string]Macro
+	// Called is called with each call of a macro, unless it is nil.
+	Called func(MacroCall)
 	// Jitter says that the text is the formula of a jitter, which may use the
 	// name delay.
 	Jitter bool
@@ -292,6 +294,8 @@ func (p *parser) macro(tok token, expand Macro) Expr {
 	e, err := expand(call)
 	if err != nil {
 		p.fail(tok.pos, err.Error())
+	} else if p.scope.Called != nil {
+		p.scope.Called(call)
 	}
 	return e
 }

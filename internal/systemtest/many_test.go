@@ -1,0 +1,139 @@
+package systemtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/flow"
+	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/periodic"
+)
+
+// many is how many of everything there are.
+var many = struct{ keys, kinds, queues, schedules, policies, depth, limit, payload int }{
+	keys: 10_000, kinds: 2000, queues: 500, schedules: 1000, policies: 2000, depth: 200, limit: 1000, payload: 8 << 20,
+}
+
+// TestManyOfEverything: beside many keys, kinds, queues, schedules, policies, tasks that run one after the other and permits
+// of a limit, a plain task starts, a chain comes to its end, and people can read what waits.
+func TestManyOfEverything(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db, ctx := testdb.Open(t, engine), t.Context()
+		var log lockedBuilder
+		q, err := falldue.New(db, falldue.Config{
+			Queues: map[string]falldue.QueueConfig{"default": {}, "many:*": {}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			MaxPayload: 2 * many.payload,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+		ran := make(chan string, 100)
+		handle := func(name string, cfg falldue.KindConfig) falldue.Kind[string] {
+			k := falldue.NewKind[string](name, cfg)
+			falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+				if task.Args != "" {
+					ran <- name + " " + task.Args[:min(len(task.Args), 10)]
+				}
+				return nil
+			})
+			return k
+		}
+		plain, linked, limited := handle("plain", falldue.KindConfig{}), handle("linked", falldue.KindConfig{}), handle("limited", falldue.KindConfig{Limits: []falldue.Limit{falldue.AtMost(many.limit).PerKey(), falldue.InOrder()}})
+		hour := falldue.EnqueueOptions{Delay: time.Hour}
+		enqueue := func(tasks ...falldue.EnqueueParams) {
+			t.Helper()
+			if _, err := q.EnqueueMany(ctx, tasks...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var tasks []falldue.EnqueueParams
+		for i := range many.kinds {
+			k := handle(fmt.Sprint("kind", i), falldue.KindConfig{Policy: backoff.Constant(time.Duration(i+1) * time.Second)})
+			o := hour
+			o.Queue = fmt.Sprint("many:", i%many.queues)
+			tasks = append(tasks, k.Params("", o))
+		}
+		for i := range many.keys {
+			o := falldue.EnqueueOptions{Key: fmt.Sprint("key", i), Delay: time.Hour}
+			if i%2 == 0 {
+				o.Delay = 0
+			}
+			tasks = append(tasks, limited.Params("", o))
+		}
+		for i := range many.policies {
+			o := hour
+			o.Policy = backoff.Constant(time.Duration(i+1) * time.Minute)
+			tasks = append(tasks, plain.Params("", o))
+		}
+		enqueue(tasks...)
+		chain := flow.Chain(linked.Params(""))
+		for range many.depth - 2 {
+			chain = chain.Then(linked.Params(""))
+		}
+		if _, err := chain.Then(linked.Params("end")).Enqueue(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+		var schedules []periodic.Schedule
+		for i := range many.schedules {
+			schedules = append(schedules, periodic.Schedule{Name: fmt.Sprint("schedule", i), Spec: "@every 1h", Task: plain.Params("")})
+		}
+		scheduler, err := periodic.New(q, schedules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := scheduler.Tick(ctx); err != nil {
+			t.Fatal(err)
+		}
+		run, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- q.Run(run) }()
+		enqueue(plain.Params("a plain task"), plain.Params(strings.Repeat("long", many.payload/4)), limited.Params("a new key", falldue.EnqueueOptions{Key: "new"}))
+		waiting := map[string]bool{"plain a plain ta": true, "plain longlonglo": true, "limited a new key": true, "linked end": true}
+		for patience := time.After(testdb.Patience); len(waiting) > 0; {
+			select {
+			case name := <-ran:
+				delete(waiting, name)
+			case err := <-ended:
+				t.Fatal(err)
+			case <-patience:
+				t.Fatalf("%v did not run\n%.5000s", waiting, log.String())
+			}
+		}
+		o := ops.New(q)
+		queues, err := o.Queues(ctx)
+		if err != nil || len(queues) < many.queues {
+			t.Errorf("%d queues, error %v", len(queues), err)
+		}
+		policies, err := o.OwnPolicies(ctx)
+		if err != nil || len(policies) < many.policies {
+			t.Errorf("%d policies of tasks, error %v", len(policies), err)
+		}
+		listed, err := periodic.List(ctx, q)
+		if err != nil || len(listed) != many.schedules {
+			t.Errorf("%d schedules, error %v", len(listed), err)
+		}
+		page, err := o.Tasks(ctx, ops.Filter{Key: "key17"})
+		if err != nil || len(page.Tasks) != 1 {
+			t.Errorf("%d tasks of a key, error %v", len(page.Tasks), err)
+		}
+		_, err = o.Diagnose(ctx)
+		if err := errors.Join(err, func() error { _, err := o.Profile(ctx); return err }()); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
