@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -216,11 +215,11 @@ func (v *victims) read(ctx context.Context) map[string]error {
 	return failed
 }
 
-// edits returns the edits of all columns: one of each column, or all of them with FALLDUE_TEST_ALL_EDITS=1.
+// edits returns the edits of all columns: one of each column, or all of them with FALLDUE_TEST_ALL=1.
 func edits(columns []column, engine string) (list []string) {
 	for i, c := range columns {
 		values := c.extremes(engine)
-		if os.Getenv("FALLDUE_TEST_ALL_EDITS") == "" {
+		if !all() {
 			values = values[i%len(values) : i%len(values)+1]
 		}
 		for _, value := range values {

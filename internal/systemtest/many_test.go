@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,16 +18,25 @@ import (
 	"github.com/falldue/falldue/periodic"
 )
 
-// many is how many of everything there are.
-var many = struct{ keys, kinds, queues, schedules, policies, depth, limit, payload int }{
-	keys: 10_000, kinds: 2000, queues: 500, schedules: 1000, policies: 2000, depth: 200, limit: 1000, payload: 8 << 20,
+// amounts are how many of everything there are.
+type amounts struct{ keys, kinds, queues, schedules, policies, depth, limit, payload int }
+
+// howMany returns amounts that take seconds, or with FALLDUE_TEST_ALL=1 amounts that take minutes.
+func howMany() amounts {
+	if all() {
+		return amounts{keys: 100_000, kinds: 2000, queues: 500, schedules: 1000, policies: 20_000, depth: 1000, limit: 1000, payload: 16 << 20}
+	}
+	return amounts{keys: 2500, kinds: 500, queues: 100, schedules: 200, policies: 500, depth: 50, limit: 1000, payload: 8 << 20}
 }
+
+// all reports whether tests that make up their cases try all of them.
+func all() bool { return os.Getenv("FALLDUE_TEST_ALL") != "" }
 
 // TestManyOfEverything: beside many keys, kinds, queues, schedules, policies, tasks that run one after the other and permits
 // of a limit, a plain task starts, a chain comes to its end, and people can read what waits.
 func TestManyOfEverything(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
-		db, ctx := testdb.Open(t, engine), t.Context()
+		db, ctx, many := testdb.Open(t, engine), t.Context(), howMany()
 		var log lockedBuilder
 		q, err := falldue.New(db, falldue.Config{
 			Queues: map[string]falldue.QueueConfig{"default": {}, "many:*": {}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
