@@ -42,7 +42,10 @@ func configOf(s settings) falldue.Config {
 	if s.notify && s.listen != "" {
 		cfg.Notifications.Listen = pgnotify.DSN(s.listen)
 	}
-	for i := range s.queues {
+	if s.queues == byPattern {
+		cfg.Queues = map[string]falldue.QueueConfig{"queue.*": {}}
+	}
+	for i := range max(s.queues, 0) {
 		if i == 0 {
 			cfg.Queues = map[string]falldue.QueueConfig{}
 		}
@@ -62,7 +65,7 @@ func configOf(s settings) falldue.Config {
 func openFalldue(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
 		f, cfg := newFalldue(map[variant]string{tuned: tunedName, defaults: defaultName}[v], db.server.engine), configOf(s)
-		if s.queues > 0 {
+		if s.queues != 0 {
 			f.queue = "queue.0"
 			f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Queue: f.queue})
 		}

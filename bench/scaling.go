@@ -264,6 +264,9 @@ func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) e
 	return nil
 }
 
+// byPattern is instead of a number of queues: the worker works on all queues that match a pattern.
+const byPattern = -1
+
 // manyQueues is how many queues there are in scaleQueues.
 const manyQueues = 1000
 
@@ -271,29 +274,27 @@ const manyQueues = 1000
 func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) error {
 	for _, row := range []struct {
 		filled, works string
-		others, all   bool // tasks are in the other queues; in all, and not in the default queue
+		others        bool // tasks are in the other queues
+		queues        int  // of the worker; if it works on others, no task is in the default queue
 	}{
-		{"1", "that one", false, false},
-		{"1,000", "one of them", true, false},
-		{"1,000", "all", true, true},
+		{"1", "that one", false, 0},
+		{"1,000", "one of them", true, 0},
+		{"1,000", "all", true, manyQueues},
+		{"1,000", "a pattern", true, byPattern},
 	} {
-		queues := 0
-		if row.all {
-			queues = manyQueues
-		}
-		err := onNewDatabase(ctx, srv, settings{queues: queues, counts: true}, func(db database, f *falldueSubject) error {
+		err := onNewDatabase(ctx, srv, settings{queues: row.queues, counts: true}, func(db database, f *falldueSubject) error {
 			var err error
 			if row.others {
 				err = f.insertQueues(ctx, c.tasks)
 			}
-			if !row.all {
+			if row.queues == 0 {
 				err = errors.Join(err, f.insert(ctx, c.tasks))
 			}
 			if err := errors.Join(err, db.analyze(ctx)); err != nil {
 				return err
 			}
 			w := &watch{db: db}
-			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName, queues: queues, watch: w})
+			d, err := timeDrain(ctx, c, db, workers{n: 1, system: tunedName, queues: row.queues, watch: w})
 			if err != nil {
 				return err
 			}
