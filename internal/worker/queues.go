@@ -16,12 +16,66 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
+// settings are the settings of a worker's queues, by name or pattern.
+type settings map[string]Queue
+
+// works reports whether the worker works on a queue.
+func (s settings) works(queue string) bool {
+	_, works := pattern.Find(s, queue)
+	return works
+}
+
+// prefixes returns the prefixes of the patterns, without those that begin with another one.
+func (s settings) prefixes() (prefixes []string) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if p := pattern.Prefix(name); pattern.Is(name) && !slices.ContainsFunc(prefixes, func(q string) bool { return strings.HasPrefix(p, q) }) {
+			prefixes = append(prefixes, p)
+		}
+	}
+	return prefixes
+}
+
+// wantedQueues are queues that match a pattern, may have tasks, and have no poller.
+type wantedQueues struct {
+	settings settings
+	patterns bool          // there are patterns
+	woken    chan struct{} // signalled when a queue is wanted
+
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func newWantedQueues(s settings) *wantedQueues {
+	return &wantedQueues{settings: s, patterns: len(s.prefixes()) > 0, woken: make(chan struct{}, 1), names: map[string]bool{}}
+}
+
+// want adds a queue if it matches a pattern, and reports whether it does.
+func (w *wantedQueues) want(queue string) bool {
+	if !w.patterns || !w.settings.works(queue) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names[queue] = true
+	retry.Signal(w.woken)
+	return true
+}
+
+// take removes and returns all queues.
+func (w *wantedQueues) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := slices.Collect(maps.Keys(w.names))
+	clear(w.names)
+	return list
+}
+
 // queues has a poller for each queue of a worker. It finds queues that match the worker's patterns while the worker
 // runs, and adds a poller for each. Pollers of one pattern share its handlers.
 type queues struct {
-	settings    map[string]Queue // by name or pattern
-	prefixes    []string         // of the patterns; none begins with another one
-	interval    time.Duration    // the poll interval
+	settings    settings
+	wanted      *wantedQueues
+	interval    time.Duration // the poll interval
 	pollers     *claim.Pollers
 	dispatchers dispatchers
 	poller      claim.PollerConfig // the part that does not depend on the queue
@@ -29,15 +83,13 @@ type queues struct {
 	table       queuesTable
 	events      events
 
-	woken  chan struct{} // signalled when a queue is wanted
-	mu     sync.Mutex
-	wanted map[string]bool // queues that may have tasks and have no poller
-
 	// Only Work uses these, and List:
 	found    map[string]*foundQueue
-	start    func(p *claim.Poller) (stop func()) // starts a poller, unless it is nil
-	failures int                                 // of lists in a row
+	failures int // of lists in a row
 }
+
+// starter starts a poller, and returns a function that stops it.
+type starter func(*claim.Poller) (stop func())
 
 // queuesTable lists queues.
 type queuesTable interface {
@@ -60,34 +112,6 @@ const (
 	// keepEmpty is how long the poller of a queue without any task stays.
 	keepEmpty = 10 * time.Minute
 )
-
-// prefixesOf returns the prefixes of the patterns in a configuration, without those that begin with another one.
-func prefixesOf(settings map[string]Queue) (prefixes []string) {
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if p := pattern.Prefix(name); pattern.Is(name) && !slices.ContainsFunc(prefixes, func(q string) bool { return strings.HasPrefix(p, q) }) {
-			prefixes = append(prefixes, p)
-		}
-	}
-	return prefixes
-}
-
-// works reports whether the worker works on a queue.
-func (q *queues) works(queue string) bool {
-	_, works := pattern.Find(q.settings, queue)
-	return works
-}
-
-// want makes Work add a poller for a queue that may have tasks, if it matches a pattern. It reports whether it does.
-func (q *queues) want(queue string) bool {
-	if len(q.prefixes) == 0 || !q.works(queue) {
-		return false
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.wanted[queue] = true
-	retry.Signal(q.woken)
-	return true
-}
 
 // add adds a poller of a queue, which has the settings of a name or a pattern.
 func (q *queues) add(name, queue string) *claim.Poller {
@@ -113,7 +137,7 @@ func (q *queues) dispatcher(queue string) *run.Dispatcher {
 func (q *queues) Work(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	q.start = func(p *claim.Poller) (stop func()) {
+	start := func(p *claim.Poller) (stop func()) {
 		ctx, stop := context.WithCancel(ctx)
 		running.Go(func() { p.Loop(ctx) })
 		running.Go(func() { p.Assist(ctx) })
@@ -121,33 +145,24 @@ func (q *queues) Work(ctx context.Context) {
 		return stop
 	}
 	for p := range q.pollers.All() {
-		q.start(p) // until ctx ends
+		start(p) // until ctx ends
 	}
-	if len(q.prefixes) == 0 {
+	if !q.wanted.patterns {
 		<-ctx.Done()
 		return
 	}
-	for next := time.Now(); ctx.Err() == nil; retry.Await(ctx, q.woken, time.Until(next)) {
-		q.meet(q.takeWanted(), time.Now())
+	for next := time.Now(); ctx.Err() == nil; retry.Await(ctx, q.wanted.woken, time.Until(next)) {
+		q.meet(q.wanted.take(), time.Now(), start)
 		if !time.Now().Before(next) {
-			next = q.search(ctx)
+			next = q.search(ctx, start)
 		}
 	}
 }
 
-// takeWanted returns the queues that are wanted, which are then no longer wanted.
-func (q *queues) takeWanted() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	list := slices.Collect(maps.Keys(q.wanted))
-	clear(q.wanted)
-	return list
-}
-
 // search lists the queues, and returns when to list them again.
-func (q *queues) search(ctx context.Context) time.Time {
-	start := time.Now()
-	if err := q.List(ctx); err != nil {
+func (q *queues) search(ctx context.Context, start starter) time.Time {
+	began := time.Now()
+	if err := q.list(ctx, start); err != nil {
 		if ctx.Err() == nil {
 			q.events.queuesNotListed(err)
 		}
@@ -159,21 +174,26 @@ func (q *queues) search(ctx context.Context) time.Time {
 	if q.pollers.Asleep() {
 		pause *= asleepFactor
 	}
-	return time.Now().Add(max(pause, listPauseFactor*time.Since(start)))
+	return time.Now().Add(max(pause, listPauseFactor*time.Since(began)))
 }
 
-// List adds pollers for the queues that match a pattern and have tasks. Pollers of queues that have had no task for
-// keepEmpty end.
+// List adds pollers for the queues that match a pattern and have tasks, without starting them.
 func (q *queues) List(ctx context.Context) error {
+	return q.list(ctx, func(*claim.Poller) func() { return func() {} })
+}
+
+// list adds pollers for the queues that match a pattern and have tasks. Pollers of queues that have had no task for
+// keepEmpty end.
+func (q *queues) list(ctx context.Context, start starter) error {
 	ctx, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
 	now := time.Now()
-	for _, prefix := range q.prefixes {
+	for _, prefix := range q.settings.prefixes() {
 		list, err := q.table.QueuesWith(ctx, prefix)
 		if err != nil {
 			return err
 		}
-		q.meet(list, now)
+		q.meet(list, now, start)
 	}
 	for queue, f := range q.found {
 		if now.Sub(f.seen) > keepEmpty {
@@ -186,15 +206,14 @@ func (q *queues) List(ctx context.Context) error {
 }
 
 // meet adds a poller for each queue of a list that matches a pattern and has none. The queues have tasks now.
-func (q *queues) meet(list []string, now time.Time) {
+func (q *queues) meet(list []string, now time.Time, start starter) {
 	for _, queue := range list {
 		name, works := pattern.Find(q.settings, queue)
 		if !works || name == queue {
 			continue
 		}
 		if q.found[queue] == nil {
-			p := q.add(name, queue)
-			q.found[queue] = &foundQueue{stop: q.start(p)}
+			q.found[queue] = &foundQueue{stop: start(q.add(name, queue))}
 		}
 		q.found[queue].seen = now
 	}

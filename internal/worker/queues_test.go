@@ -16,8 +16,8 @@ func TestQueuesOfPatternsComeAndGo(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := migrated(t, engine)
 		w := idleOn(t.Context(), s, Config{Queues: map[string]Queue{"mail": {Concurrency: 1}, "tenant:*": {Concurrency: 2}, "tenant:eu:*": {Concurrency: 3}, "tenant:big": {Concurrency: 4}}})
-		if want := []string{"tenant:"}; !slices.Equal(w.queues.prefixes, want) {
-			t.Errorf("it lists queues that begin with %q, want %q", w.queues.prefixes, want)
+		if got, want := w.queues.settings.prefixes(), []string{"tenant:"}; !slices.Equal(got, want) {
+			t.Errorf("it lists queues that begin with %q, want %q", got, want)
 		}
 		var ids []int64
 		for _, queue := range []string{"a", "tenant:1", "tenant:big", "tenant:eu:2", "tenant:", "z"} {
@@ -45,7 +45,7 @@ func TestQueuesOfPatternsComeAndGo(t *testing.T) {
 		if w.pollers.Hint("other", store.Lane{Kind: "k"}, 0) || !w.pollers.Hint("tenant:3", store.Lane{Kind: "k"}, 0) {
 			t.Error("the worker wants a queue that does not match, or not one that does")
 		}
-		if wanted := w.queues.takeWanted(); !slices.Equal(wanted, []string{"tenant:3"}) {
+		if wanted := w.queues.wanted.take(); !slices.Equal(wanted, []string{"tenant:3"}) {
 			t.Errorf("queues %q are wanted, want tenant:3", wanted)
 		}
 		if _, err := s.Act(t.Context(), store.ActParams{Action: store.ActDelete, IDs: ids}); err != nil {

@@ -169,8 +169,9 @@ func New(ctx context.Context, stop context.CancelFunc, cfg Config, s *store.Stor
 // work. stopNow and cancel end these contexts.
 func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel context.CancelCauseFunc, cfg Config, s *store.Store, policies *upkeep.PolicyStore, o observer) *Worker {
 	log, caps := retry.Sparse(cfg.Log, s.Classify, o.Trouble), s.Server().Caps
-	queues := &queues{settings: cfg.Queues, prefixes: prefixesOf(cfg.Queues), interval: cfg.PollInterval, table: s, events: events{log}, woken: make(chan struct{}, 1), wanted: map[string]bool{}, found: map[string]*foundQueue{}, start: func(*claim.Poller) func() { return func() {} }}
-	claimed, pollers, dispatchers := lease.NewSet(), claim.NewPollers(queues.want), dispatchers{}
+	configured := settings(cfg.Queues)
+	wanted := newWantedQueues(configured)
+	claimed, pollers, dispatchers := lease.NewSet(), claim.NewPollers(wanted.want), dispatchers{}
 	health, ended := control.NewHealthReport(), new(run.EndedRuns)
 
 	tally := new(upkeep.Tally)
@@ -204,15 +205,6 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	overtime, stuck := upkeep.NewOvertime(o, health, log), run.NewStuck(cfg.Stuck, stopNow, log)
 	sweeper := claim.NewSweeper(s.NewLaneFinder(), pollers, s.Classify, log, o)
 	limited := false
-	queues.pollers, queues.dispatchers = pollers, dispatchers
-	queues.policies = func(queue string) *control.Policies {
-		return control.NewPolicies(queue, kinds, changes, perTask, overrides)
-	}
-	queues.poller = claim.PollerConfig{
-		WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers, PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Settler: settler,
-		OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs,
-		Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
-	}
 	for name, queue := range cfg.Queues {
 		budget := run.NewBudget(queue.Concurrency, queue.MaxPrefetch)
 		dispatchers[name] = run.NewDispatcher(run.DispatcherConfig{
@@ -224,6 +216,20 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 			Log: log, Observer: o, Stop: stop, Work: work,
 		})
 		limited = limited || claim.NewLimiter(queue.Limits, cfg.Handlers).Any
+	}
+	queues := &queues{
+		settings: configured, wanted: wanted, interval: cfg.PollInterval, pollers: pollers, dispatchers: dispatchers,
+		poller: claim.PollerConfig{
+			WorkerID: cfg.ID, LeaseLength: cfg.Lease, Handlers: cfg.Handlers, PollInterval: cfg.PollInterval, Table: s, Sweeper: sweeper, Settler: settler,
+			OneStatement: statements.ClaimsAtOnce(s.Server()), ParallelClaims: caps.LockRows, AscendingIDs: caps.AscendingIDs,
+			Log: log, Observer: o, Expired: expired{tally, flows}, All: pollers,
+		},
+		policies: func(queue string) *control.Policies {
+			return control.NewPolicies(queue, kinds, changes, perTask, overrides)
+		},
+		table: s, events: events{log}, found: map[string]*foundQueue{},
+	}
+	for name := range cfg.Queues {
 		if !pattern.Is(name) {
 			queues.add(name, name)
 		}
@@ -232,7 +238,7 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 	listener := news.NewListener(cfg.Listen, s.Channel(), pollers, log)
 	roles := []role{
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log), upkeep.NewStepCleaner(s.DropOrphanedSteps, log),
-		upkeep.NewOverdueWatch(overdue.In(s), queues.works, cfg.Handlers, changes, overrides, log),
+		upkeep.NewOverdueWatch(overdue.In(s), configured.works, cfg.Handlers, changes, overrides, log),
 		sweeper, news.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
 	}
 	if limited {
@@ -286,7 +292,7 @@ func (w *Worker) Run() error {
 		w.events.stopped(w.Config, all.Done, all.Failed)
 	}()
 	for _, kind := range slices.Sorted(maps.Keys(w.Handlers)) {
-		if queue := w.Handlers[kind].Queue; !w.queues.works(queue) {
+		if queue := w.Handlers[kind].Queue; !w.queues.settings.works(queue) {
 			w.events.kindWithoutQueue(kind, queue)
 		}
 	}
