@@ -8,6 +8,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/internal/worker"
 )
 
@@ -137,7 +138,9 @@ func (r *Recorder) Begin(q *falldue.Queue) {
 		r.record(ctx, overtimeTotal, 0, h.Queue, kind)
 	}
 	for queue := range cfg.Queues {
-		r.record(ctx, claimsRecovered, 0, queue)
+		if !pattern.Is(queue) {
+			r.record(ctx, claimsRecovered, 0, queue)
+		}
 	}
 	for _, operation := range []string{settle, extend} {
 		r.record(ctx, claimsLost, 0, operation)

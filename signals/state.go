@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/periodic"
 )
@@ -151,7 +153,7 @@ func (st *state) addKinds(former []seen, counts []ops.Count, due []ops.Overdue, 
 		see(ops.QueueKind{Queue: c.Queue, Kind: c.Kind})
 	}
 	for _, w := range pulse.Workers {
-		for _, queue := range w.QueueNames() {
+		for _, queue := range slices.DeleteFunc(w.QueueNames(), pattern.Is) {
 			for _, kind := range w.KindNames() {
 				if at := (ops.QueueKind{Queue: queue, Kind: kind}); len(w.Queues) == 1 || !known[at].IsZero() {
 					see(at)
@@ -199,21 +201,31 @@ func (st *state) addKinds(former []seen, counts []ops.Count, due []ops.Overdue, 
 // sampledStates are the states of tasks.
 var sampledStates = []falldue.State{falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed, falldue.StateDone, falldue.StateDead, falldue.StateCancelled}
 
-// addWorkers adds the values of each queue with workers.
+// addWorkers adds the values of each queue with tasks or workers. Handlers that the queues of a pattern share count
+// once, under the pattern.
 func (st *state) addWorkers(pulse ops.Pulse) {
-	var queues []string
+	handlers := map[string]ops.WorkerQueue{} // by queue or pattern
+	for _, w := range pulse.Workers {
+		for name, q := range w.Queues {
+			sum := handlers[name]
+			if w.Live() && !w.Stopping {
+				sum.Running, sum.Concurrency = sum.Running+q.Running, sum.Concurrency+q.Concurrency
+			}
+			handlers[name] = sum
+		}
+	}
+	queues := slices.Collect(maps.Keys(handlers))
 	for _, q := range pulse.Queues {
 		queues = append(queues, q.Name)
 	}
-	for _, w := range pulse.Workers {
-		queues = append(queues, w.QueueNames()...)
-	}
 	slices.Sort(queues)
 	for _, queue := range slices.Compact(queues) {
-		h := ops.Handlers(pulse.Workers, queue, "")
-		st.add(workersGauge, float64(len(h.Workers)), queue)
-		st.add(handlersRunning, float64(h.Running), queue)
-		st.add(handlersLimit, float64(h.Concurrency), queue)
+		workers := len(ops.Handlers(pulse.Workers, queue, "").Workers)
+		st.add(workersGauge, float64(workers), queue)
+		if sum, named := handlers[queue]; named || workers == 0 {
+			st.add(handlersRunning, float64(sum.Running), queue)
+			st.add(handlersLimit, float64(sum.Concurrency), queue)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
+	"github.com/falldue/falldue/internal/pattern"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -38,7 +39,7 @@ func whatWaits(t testing.TB, q *falldue.Queue) string {
 		}
 		fmt.Fprintf(&text, "\n\ttask %d of kind %q in queue %q is %s", task.ID, task.Kind, task.Queue, task.Phase)
 		switch {
-		case !slices.Contains(queues, task.Queue):
+		case !pattern.In(queues, task.Queue):
 			text.WriteString("; the queue is not in Config.Queues")
 		case !slices.Contains(kinds, task.Kind):
 			text.WriteString("; its kind has no handler")

@@ -28,9 +28,24 @@ func Find[T any](configured map[string]T, queue string) (name string, ok bool) {
 		return queue, true
 	}
 	for p := range configured {
-		if Is(p) && len(queue) >= len(p) && strings.HasPrefix(queue, Prefix(p)) && len(p) > len(name) {
+		if matches(p, queue) && len(p) > len(name) {
 			name, ok = p, true
 		}
 	}
 	return name, ok
+}
+
+// In reports whether a name or a pattern of a list applies to a queue.
+func In(configured []string, queue string) bool {
+	for _, name := range configured {
+		if name == queue || matches(name, queue) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether a configured name is a pattern that matches a queue.
+func matches(name, queue string) bool {
+	return Is(name) && len(queue) >= len(name) && strings.HasPrefix(queue, Prefix(name))
 }
