@@ -113,7 +113,7 @@ func (u *use) abandon() {
 	}
 }
 
-var errAbandoned = errors.New("nobody waits for the rows any more")
+var errAbandoned = errors.New("the caller no longer waits for the rows")
 
 // unlessAbandoned returns a function that calls f as long as the caller waits for the values
 // that f writes.
