@@ -264,7 +264,7 @@ func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) e
 	return nil
 }
 
-// byPattern is instead of a number of queues: the worker works on all queues that match a pattern.
+// byPattern replaces a number of queues: the worker runs all queues that match a pattern.
 const byPattern = -1
 
 // manyQueues is how many queues there are in scaleQueues.

@@ -41,7 +41,7 @@ type settings struct {
 	limited bool      // two tasks of a key may run at once
 	kinds   int       // that the worker handles in addition
 	ordered bool      // the tasks of a key run in order
-	queues  int       // the worker works on so many queues; 0 is the default queue alone, and byPattern all that match a pattern
+	queues  int       // how many queues the worker runs; 0: only the default queue; byPattern: all queues that match a pattern
 	counts  bool      // the measure counts statements
 	hooks   falldue.Hooks
 }

@@ -90,7 +90,7 @@ func (c column) extremes(engine string) []string {
 	return []string{"null"}
 }
 
-// victims has a row in each table, and a worker whose tasks must run whatever the rows hold.
+// victims has rows in the tables, and a worker that must run plain tasks whatever the rows contain.
 type victims struct {
 	q      *falldue.Queue
 	ops    *ops.Ops
@@ -231,8 +231,8 @@ func edits(columns []column, engine string) (list []string) {
 	return list
 }
 
-// TestEveryColumnEditedIntoNonsense: whatever stands in a column of any table, other tasks run, and people can read the
-// others. It finds the columns in the database, so that it has the columns of the next feature, too.
+// TestEveryColumnEditedIntoNonsense: while a column of any table contains an extreme value, other tasks run, and an
+// operator's calls return. The test reads the list of columns from the database, so it covers columns of later features.
 func TestEveryColumnEditedIntoNonsense(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
@@ -262,7 +262,7 @@ func TestEveryColumnEditedIntoNonsense(t *testing.T) {
 				t.Logf("%s: %v", edit, err)
 			}
 			for what, err := range v.read(t.Context()) {
-				// SQLite alone lets a column of numbers have other values. Its reader names the column.
+				// Only SQLite stores other values in a column of numbers. The error names the column.
 				if engine != testdb.SQLite || !strings.Contains(err.Error(), "is not a whole number") {
 					t.Errorf("%s: %s: %v", edit, what, err)
 				}

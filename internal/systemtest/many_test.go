@@ -32,8 +32,8 @@ func howMany() amounts {
 // all reports whether tests that make up their cases try all of them.
 func all() bool { return os.Getenv("FALLDUE_TEST_ALL") != "" }
 
-// TestManyOfEverything: beside many keys, kinds, queues, schedules, policies, tasks that run one after the other and permits
-// of a limit, a plain task starts, a chain comes to its end, and people can read what waits.
+// TestManyOfEverything: a database has many keys, kinds, queues, schedules and policies, a long chain, and a limit with many
+// permits. A plain task starts nevertheless, the chain ends, and an operator's calls list the waiting tasks.
 func TestManyOfEverything(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db, ctx, many := testdb.Open(t, engine), t.Context(), howMany()
