@@ -49,10 +49,10 @@ func (q *Queue) Delete(ctx context.Context, id int64, opts ...DeleteOptions) err
 // RetryOptions are the settings of [Queue.Retry].
 type RetryOptions struct {
 	// State is the state that the task must have: [StateDead], [StateCancelled] or [StateDone].
-	// Defaults to dead or cancelled. A done task runs again only if you ask for that.
+	// Defaults to dead or cancelled. To run a done task again, set StateDone.
 	State State
-	// Fence is the fence that the task must have: the Fence of the [TaskInfo] that you decided
-	// on. The task has not run since then, however often you ask. Defaults to 0: any fence.
+	// Fence is the fence that the task must have: the Fence of the [TaskInfo] that you read before. Then the task is
+	// retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any fence.
 	Fence int64
 	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
 	// enqueued after it. Metrics and [backoff.Policy.WithStartWithin] then count its wait from its
@@ -69,11 +69,10 @@ type RetryOptions struct {
 // finalStates are the states of finished tasks.
 var finalStates = []State{StateDone, StateDead, StateCancelled}
 
-// Retry makes a dead or cancelled task due immediately, with all its attempts left, and a done
-// task if the options ask for that. Pass options at most once. The recorded attempts stay, and a
-// result does not. The steps (package steps) of a dead or cancelled task stay, and a done task begins
-// anew. The worker of this process looks for the task immediately, and so do workers
-// that listen ([Notifications]). Other workers find it at their next poll.
+// Retry makes a dead or cancelled task due immediately, with all its attempts left. It retries a done task only if the
+// options ask for that. Pass options at most once. The recorded attempts stay, and a result is deleted. The steps
+// (package steps) of a dead or cancelled task stay, and a done task begins anew. The worker of this process looks for
+// the task immediately, and so do workers that listen ([Notifications]). Other workers find it at their next poll.
 //
 // The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another
 // state or another fence, and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError]

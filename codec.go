@@ -18,24 +18,23 @@ type Codec interface {
 	// Encode returns the JSON to store instead of data, which is the JSON of a payload or a
 	// result. The stored JSON may be a string, for example.
 	Encode(p Place, data []byte) (stored []byte, err error)
-	// Decode returns the data that was given to Encode for the same place. Stored may also
-	// be plain JSON, of tasks that were enqueued without the codec. An error fails the
-	// attempt of the task; it should name the missing thing, such as a key.
+	// Decode returns the data that was given to Encode for the same place. Stored may also be the plain JSON of a task
+	// that was enqueued without the codec. An error fails the attempt of the task. It should name what is missing, such
+	// as a key.
 	Decode(p Place, stored []byte) (data []byte, err error)
-	// Hash returns a hash of data, by which unique tasks are compared ([Unique]): 32 bytes or
-	// more that depend only on data and on a secret. Without the secret, data cannot be found by
-	// trying what it may be. Processes with different secrets do not recognize each other's
-	// unique tasks. A nil hash stands for the SHA-256 of data.
+	// Hash returns a hash of data, by which unique tasks are compared ([Unique]): 32 bytes or more that depend only on
+	// data and on a secret. Without the secret, an attacker cannot find data by hashing guesses. Processes with
+	// different secrets do not recognize each other's unique tasks. A nil hash stands for the SHA-256 of data.
 	Hash(data []byte) []byte
 }
 
-// Place is where encoded data belongs. A [Codec] that authenticates data should bind all
-// fields of its place, so that data that is copied elsewhere cannot be decoded.
+// Place is where encoded data belongs. A [Codec] that authenticates data should bind all fields of the Place, so that
+// data that is copied elsewhere cannot be decoded.
 type Place struct {
 	// Kind is the kind of the task.
 	Kind string
-	// Column is "payload" or "result", or "step:" or "cursor:" and the name of a step (package
-	// steps). A schedule's payload has the place of its tasks' payloads.
+	// Column is "payload" or "result", or "step:" or "cursor:" and the name of a step (package steps). A schedule's
+	// payload has the same Place as the payloads of its tasks.
 	Column string
 	// TaskID is the id of the task that the data belongs to. It is 0 for a payload, which
 	// is encoded before its task has an id.

@@ -62,15 +62,15 @@ type Config struct {
 	MaxPrefetch int
 	// PollInterval is the time between two searches for waiting tasks that the worker has not seen: 1 millisecond to 1
 	// hour, plus up to a tenth at random. A search is one statement for each queue, or a few on MySQL and MariaDB. A
-	// task that the worker has seen starts when it falls due, not at the next search. Defaults to 1 second, including
-	// for a worker that listens: plain SQL sends no notifications.
+	// task that the worker has seen starts when it falls due, not at the next search. A worker that listens searches,
+	// too, since tasks that plain SQL inserts send no notification. Defaults to 1 second.
 	//
 	// Between searches a worker polls for new tasks of other processes by their IDs, and a shorter PollInterval hardly
 	// makes them start sooner: docs/latency.md has the times.
 	PollInterval time.Duration
-	// Lease is how long a task belongs to a worker that no longer extends its lease: 1 second to 24 hours. After that,
-	// and after its policy's delay, the task is due for other workers. Workers extend their leases every third of this
-	// time. Defaults to 1 minute.
+	// Lease is how long a task belongs to the worker that claimed it, if that worker does not extend the lease: 1
+	// second to 24 hours. After that, and after its policy's delay, the task is due for other workers. Workers extend
+	// their leases every third of this time. Defaults to 1 minute.
 	Lease time.Duration
 	// ShutdownTimeout is how long Run waits for running handlers after its context
 	// has ended, before it cancels their contexts. A negative value cancels them
@@ -81,25 +81,24 @@ type Config struct {
 	// for another handler, its run ends with an error that wraps [ErrStuck] and has the handler's
 	// stack, and Run does not wait for it. Go cannot end the handler, so it continues, perhaps
 	// during the next attempt: its later DoneTx returns [ErrLeaseLost]. Limits no longer count it.
-	// Defaults to 0: no handler is given up.
+	// Defaults to 0: the worker waits for every handler.
 	StuckTimeout time.Duration
-	// MaxStuck is how many handlers that were given up can continue at the same time. After one more,
-	// Run stops and returns an error that wraps [ErrStuck], so that the process can restart.
-	// Defaults to 10. A negative value is for none.
+	// MaxStuck is how many handlers that were given up can continue at the same time. If there is one more, Run stops
+	// and returns an error that wraps [ErrStuck], so that the process can restart. Defaults to 10. A negative value
+	// means 0.
 	MaxStuck int
 	// OnStuck decides about the task of a handler that is given up. It returns the error with
 	// which the run ends, such as [Discard] of err. A nil error counts as err: the attempt has
-	// failed, or is not counted if the worker stops. Defaults to nil: err.
+	// failed, or is not counted if the worker stops. Defaults to nil: the attempt fails.
 	OnStuck func(run RunInfo, err error) error
 	// DoneRetention is how long done tasks stay in the table with their results, unless
 	// their kind sets its own ([KindConfig]): up to 36,500 days, [Forever], or
 	// [DeleteImmediately]. Defaults to DeleteImmediately.
 	//
-	// A worker deletes finished tasks of its queues about once a minute. It deletes tasks of
-	// the kinds that it handles, and tasks of kinds that no worker in the table of workers has
-	// handled for an hour. The values here apply to the latter, except that their done tasks
-	// are kept if DoneRetention is not set. If workers that handle a kind have different
-	// retentions, the shortest applies.
+	// A worker deletes finished tasks of its queues about once a minute. It deletes tasks of the kinds that it handles,
+	// and tasks of kinds that no worker in the table of workers has handled for an hour. The retentions of Config apply
+	// to the latter, except that their done tasks are kept if Config.DoneRetention is not set. If workers that handle a
+	// kind have different retentions, the shortest applies.
 	DoneRetention time.Duration
 	// MaxDone is how many done tasks of a kind stay in each queue, up to 100,000. Workers delete older ones
 	// about once a minute. If it is set, DoneRetention defaults to Forever. Defaults to 0: no limit.
@@ -124,7 +123,7 @@ type Config struct {
 
 	// Notifications lets workers start tasks of other processes as soon as they are
 	// committed, with LISTEN and NOTIFY. Only PostgreSQL has them. Defaults to the zero
-	// value: this process notifies workers that listen, and its worker polls.
+	// value: this process notifies workers that listen, and its own worker polls.
 	Notifications Notifications
 
 	// TransactionPooling declares that a PostgreSQL connection pooler assigns a session
@@ -169,9 +168,9 @@ type QueueConfig struct {
 	// Limits limits the tasks of the queue, of all kinds together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
-	// LowPriorityShare is the percentage of tasks with which a worker starts less urgent tasks while more urgent
-	// ones wait: 0 to 50. With 10, a priority number has nine of ten tasks, and the numbers after it have
-	// one, which they share in the same way. Defaults to 0: less urgent tasks wait.
+	// LowPriorityShare is the percentage of less urgent tasks among the tasks that a worker starts while more urgent
+	// ones wait: 0 to 50. With 10, nine of ten tasks have the lowest priority number, and one has a higher number. The
+	// higher numbers share their part in the same way. Defaults to 0: less urgent tasks wait.
 	LowPriorityShare int
 }
 

@@ -3,15 +3,14 @@
 //
 // # A task falls due when the database says so
 //
-// A row holds two facts: the number of attempts of its task (attempts) and the
-// time from which its wait counts (updated_at). A policy is an expression over
-// those facts that gives the time of the next run. It is rendered into SQL, and
-// the database evaluates it:
+// A row stores the number of attempts of its task (attempts) and the time from which its wait counts (updated_at). A
+// policy is an expression of the two, f, which gives the delay. falldue renders it into SQL, and the database evaluates
+// it:
 //
 //	due  :=  updated_at + f(attempts) <= now
 //
-// No "next run" is stored. A changed policy therefore applies immediately to every
-// waiting task, without writing a row.
+// No time of the next run is stored. A changed policy therefore applies immediately to every waiting task, without
+// writing a row.
 //
 // # Use
 //
@@ -35,18 +34,17 @@
 //
 // Data flows one way: enqueue → row → claim → handler → settle.
 //
-// A task that is enqueued in a transaction exists once the transaction commits. A
-// [Unique] one is not stored while another one holds its key.
+// A task that is enqueued in a transaction exists once the transaction commits. A [Unique] task is not stored while
+// another task holds its unique key.
 //
-// A claim gives the task to a worker. It adds one to attempts and to fence, and
-// moves updated_at to the end of a lease. The worker extends the lease while the
-// handler runs. The task of a worker that dies falls due again by itself.
+// A claim gives the task to a worker. It adds one to attempts and to fence, and moves updated_at to
+// the end of a lease. The worker extends the lease while the handler runs. If the worker dies, the
+// task falls due again.
 //
-// A settle ends the claim. If the handler returns nil, the task is done. If it
-// returns an error, the task waits under its policy, or is dead when no attempt
-// is left. [Discard], [Snooze] and [RetryAfter] return errors that ask for
-// another outcome. A settle matches the fence, so that a worker that lost its
-// lease cannot settle a task that another worker runs.
+// A settle records the outcome and ends the claim. If the handler returns nil, the task is done. If it
+// returns an error, the task waits under its policy, or is dead when no attempt is left. [Discard],
+// [Snooze] and [RetryAfter] return errors that ask for another outcome. A settle matches the fence, so
+// that a worker that lost its lease cannot settle a task that another worker runs.
 //
 // A handler runs at least once. What it writes to the queue's database is
 // written exactly once if the handler ends its task in the same transaction

@@ -15,9 +15,8 @@ import (
 	"github.com/falldue/falldue/internal/uniquekey"
 )
 
-// Enqueue stores a task in a transaction of its own. Once it returns without an error, the
-// task will run, unless its [Receipt] reports that a task with its unique key existed. Pass
-// options to change settings of the kind, once at most.
+// Enqueue stores a task in a transaction of its own. Once it returns without an error, the task will run, unless its
+// [Receipt] reports that a task with its unique key existed. Pass options at most once, to change settings of the kind.
 //
 // The error wraps [ErrInvalid] for invalid arguments or options or an invalid kind,
 // [ErrNotMigrated] if the tables are missing, and [ErrExists] if the task has
@@ -27,16 +26,14 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 	return q.enqueueOne(ctx, nil, newParams(k.kind, args, opts))
 }
 
-// EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if
-// tx commits, and does not exist otherwise. Workers find it after the commit as they find
-// tasks of other processes ([Config].PollInterval). The worker of this process, and workers
-// that listen, find it immediately if the caller then calls [Queue.Wake]. With most
-// settings of [Notifications], the commit itself notifies workers that listen. Errors are as
-// for [Kind.Enqueue].
+// EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if tx commits, and does not
+// exist otherwise. After the commit, workers find it by polling ([Config].PollInterval). The worker of this process,
+// and workers that listen, find it immediately if the caller then calls [Queue.Wake]. With most settings of
+// [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
 //
 // If a unique task is stored, other enqueues with its unique key wait until tx ends, and so
 // do enqueues that find the key's holder finished. With [Unique].WhileWaiting the holder does not
-// start before tx ends, and sees what tx has written. After an [ExistsError] tx can go on:
+// start before tx ends, and sees what tx has written. After an [ExistsError] tx can continue:
 // none of the tasks is in it. After any other error roll back.
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {
 	if err := checkTx(tx); err != nil {
@@ -50,8 +47,8 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ..
 // than 500 tasks go into PostgreSQL by COPY if the driver supports it, as lib/pq
 // and package pgxqueue do. Errors are as for [Kind.Enqueue].
 //
-// Of several tasks with one unique key only the first is stored. With [ConflictReplace] it
-// has the payload, the metadata, the key and the time of the last.
+// Of several tasks with one unique key, only the first is stored. With [ConflictReplace] it has the payload, the
+// metadata, the key and the due time of the last one.
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]Receipt, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
@@ -72,7 +69,7 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []
 // Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing
 // and reports no error; EnqueueMany does.
 func (k Kind[A]) Params(args A, opts ...EnqueueOptions) EnqueueParams {
-	return newParams(k.kind, args, opts)
+	return newParams(k.kind, args, slices.Clone(opts)) // the caller may change its own
 }
 
 // EnqueueMany stores tasks of any kinds in a transaction of its own, all or none, and
@@ -138,7 +135,9 @@ func throughMiddleware(ctx context.Context, tx Tx, fn EnqueueFunc, n int, params
 	}
 	tasks := make([]EnqueueParams, n) // its own, which it may change
 	for i := range tasks {
-		tasks[i] = params(i)
+		p := params(i)
+		p.key, p.own = p.taskKey(), false // the caller may have passed it twice
+		tasks[i] = p
 	}
 	receipts, err := fn(ctx, tx, tasks)
 	if err == nil && len(receipts) != n {
@@ -169,19 +168,20 @@ func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error)
 			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams, or is of an empty Kind; make them with NewKind and Kind.Params", i))
 		}
 		var err error
-		if tasks.entries[i], err = q.entry(p); err != nil {
+		if tasks.entries[i], err = q.entry(&p); err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
 		if tasks.entries[i].Key != "" && ordered(p.kind.Limits) && !statements.SortsTies(q.store.Server()) {
 			inOrder(&tasks.entries[i], i)
 		}
-		if own := p.opts.Policy; !own.IsZero() {
+		o := p.options()
+		if own := o.Policy; !own.IsZero() {
 			if tasks.policies == nil {
 				tasks.policies = map[string]backoff.Policy{}
 			}
 			tasks.policies[tasks.entries[i].Policy] = own
 		}
-		if u := p.opts.Unique; u.isSet() {
+		if u := o.Unique; u.isSet() {
 			if tasks.uniques == nil {
 				tasks.uniques = make([]store.Unique, n)
 			}
@@ -203,15 +203,15 @@ func inOrder(e *store.Entry, i int) {
 }
 
 // entry checks params and returns the task that they describe.
-func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
+func (q *Queue) entry(d *EnqueueParams) (e store.Entry, err error) {
 	if d.err != nil {
 		return e, d.err
 	}
-	o := d.opts
+	o, key := d.options(), d.taskKey()
 	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
-	e.Key = storable.Key(o.Key)
-	if e.Key != o.Key && storable.HasParts(o.Key) {
-		return e, invalid("key %.200q: a key with parts must have up to 128 visible ASCII characters; see KeyOf", o.Key)
+	e.Key = storable.Key(key)
+	if e.Key != key && storable.HasParts(key) {
+		return e, invalid("key %.200q: a key with parts must have up to 128 visible ASCII characters; see KeyOf", key)
 	}
 	if o.Priority != nil {
 		e.Priority = *o.Priority
@@ -256,7 +256,7 @@ func (q *Queue) entry(d EnqueueParams) (e store.Entry, err error) {
 			return e, invalid("ExpireAt %v: must be after RunAt %v", o.ExpireAt, o.RunAt)
 		}
 	}
-	if e.Metadata, err = storedMetadata(&o, d.marks); err != nil {
+	if e.Metadata, err = storedMetadata(o, d.marks); err != nil {
 		return e, err
 	}
 	payload, err := toStore("payload", d.args, q.cfg.MaxPayload)

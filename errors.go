@@ -66,26 +66,25 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Discard returns an error for a handler to return that makes its task dead immediately, however many attempts are left.
+// Discard returns an error with which a handler makes its task dead immediately, however many attempts are left.
 // The text of err, which may be nil, is recorded as the task's last error.
 func Discard(err error) error { return &outcome.RequestError{Act: outcome.ActDiscard, Err: err} }
 
-// Snooze returns an error for a handler to return that makes its task due again after d. The run uses up no attempt,
+// Snooze returns an error with which a handler makes its task due again after d. The run uses up no attempt,
 // and the policy's delay is not added. A negative d counts as 0.
 func Snooze(d time.Duration) error {
 	return &outcome.RequestError{Act: outcome.ActSnooze, Wait: max(d, 0)}
 }
 
-// Again returns an error for a handler to return that has succeeded and must run again after d, such as one
+// Again returns an error with which a handler ends a successful run, and asks to run again after d, such as a handler
 // that polls a state. The failures counted so far are forgotten: the next run is attempt 1. A negative d counts as 0.
 func Again(d time.Duration) error {
 	return &outcome.RequestError{Act: outcome.ActRepeat, Wait: max(d, 0)}
 }
 
-// RetryAfter returns an error for a handler to return that makes its task due again after d, instead of after the
-// policy's delay. Use it for the Retry-After header of an HTTP server, for example. The run is a failure: it uses up
-// an attempt, the policy's limits apply, and the text of err, which may be nil, is recorded. A negative d counts as
-// 0.
+// RetryAfter returns an error with which a handler makes its task due again after d, instead of after the policy's
+// delay. Use it for the Retry-After header of an HTTP server, for example. The run is a failure: it uses up an attempt,
+// the policy's limits apply, and the text of err, which may be nil, is recorded. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
 	return &outcome.RequestError{Act: outcome.ActRetryAfter, Wait: max(d, 0), Err: err}
 }

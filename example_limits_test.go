@@ -91,7 +91,6 @@ func ExampleLimit() {
 			falldue.AtMost(2).PerKey(),                      // run at a time for each key
 			falldue.Rate(100, time.Minute),                  // start in any minute
 			falldue.Rate(6, time.Minute).Burst(10).PerKey(), // start each minute on average, for each key
-			falldue.InOrder(),                               // of each key, one after the other
 		},
 	})
 	receipt, err := charge.Enqueue(ctx, q, 500, falldue.EnqueueOptions{Key: "customer:42"})
@@ -108,7 +107,6 @@ func ExampleLimit() {
 	// AtMost(2).PerKey()
 	// Rate(100, 1m0s)
 	// Rate(6, 1m0s).Burst(10).PerKey()
-	// InOrder()
 }
 
 // The limit of a queue counts the tasks of all its kinds: one of them runs at a time.
@@ -149,6 +147,43 @@ func ExampleQueueConfig() {
 	// a task runs while 2 wait for it
 	// a task runs while 1 wait for it
 	// a task runs while 0 wait for it
+}
+
+// A worker also runs the queues of tenants that sign up while it works.
+func ExampleQueueConfig_pattern() {
+	cfg := falldue.Config{
+		Queues: map[string]falldue.QueueConfig{
+			"default":    {},
+			"tenant:*":   {Concurrency: 50, Limits: []falldue.Limit{falldue.AtMost(5)}},
+			"tenant:big": {Concurrency: 20},
+		},
+	}
+	q, closeQueue := openQueue(cfg)
+	defer closeQueue()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	signUp := falldue.NewKind[string]("tenant.sign_up", falldue.KindConfig{})
+	report := falldue.NewKind[int]("report", falldue.KindConfig{})
+	falldue.Handle(q, signUp, func(ctx context.Context, t falldue.Task[string]) error {
+		fmt.Println("tenant", t.Args, "in the queue", t.Queue)
+		_, err := report.Enqueue(ctx, q, 2026, falldue.EnqueueOptions{Queue: "tenant:" + t.Args})
+		return err
+	})
+	falldue.Handle(q, report, func(_ context.Context, t falldue.Task[int]) error {
+		fmt.Println("report", t.Args, "in the queue", t.Queue)
+		stop() // so that this example ends
+		return nil
+	})
+	if _, err := signUp.Enqueue(ctx, q, "small"); err != nil {
+		log.Panic(err)
+	}
+	if err := q.Run(ctx); err != nil {
+		log.Panic(err)
+	}
+	// Output:
+	// tenant small in the queue default
+	// report 2026 in the queue tenant:small
 }
 
 // The events of an order are sent one after the other. After one that cannot be sent, the

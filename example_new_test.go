@@ -56,7 +56,7 @@ func ExampleNew_pooler() {
 
 	q, err := falldue.New(db, falldue.Config{TransactionPooling: true})
 	fmt.Println(q == nil, err)
-	// Output: true falldue: database server not supported: sqlite behind a pooler in transaction mode; only PostgreSQL may be
+	// Output: true falldue: database server not supported: sqlite behind a pooler in transaction mode; TransactionPooling is only for PostgreSQL
 }
 
 // Migrate creates the tables. Every process may call it when it starts; it does

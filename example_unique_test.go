@@ -23,7 +23,7 @@ func ExampleByFields() {
 	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
 	once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByFields("customer")}}
 	receipt, err := report.Enqueue(ctx, q, Report{42, "new order"}, once)
-	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed tells which.
+	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed reports which.
 	if err != nil {
 		log.Panic(err)
 	}
@@ -258,6 +258,36 @@ func ExampleUnique_throttle() {
 	// db1 disk full is skipped: false
 	// db1 disk still full is skipped: true
 	// db2 disk full is skipped: false
+}
+
+// Throttle with a trailing run: the orders of a customer are synchronized a minute after the first change, however many
+// changes follow until then. The handler reads the orders, so that it misses none.
+func ExampleUnique_throttleTrailing() {
+	ctx := context.Background()
+	q, closeQueue := openQueue(falldue.Config{})
+	defer closeQueue()
+
+	type orders struct {
+		Customer int `json:"customer"`
+	}
+	sync := falldue.NewKind[orders]("orders.sync", falldue.KindConfig{})
+	pending := falldue.Unique{By: falldue.ByFields("customer"), WhileWaiting: true}
+	throttle := falldue.EnqueueOptions{Unique: pending, Delay: time.Minute}
+	for range 3 {
+		receipt, err := sync.Enqueue(ctx, q, orders{42}, throttle)
+		if err != nil {
+			log.Panic(err)
+		}
+		task, err := q.Task(ctx, receipt.ID)
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println("task", task.ID, "is skipped:", receipt.Existed, "runs after", task.UpdatedAt.Sub(task.CreatedAt))
+	}
+	// Output:
+	// task 1 is skipped: false runs after 1m0s
+	// task 1 is skipped: true runs after 1m0s
+	// task 1 is skipped: true runs after 1m0s
 }
 
 // No more than one task of the kind is unfinished.

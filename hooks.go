@@ -17,8 +17,7 @@ type Event struct {
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration
-	// Next is how long after the end the task falls due again, if it does, unless its policy
-	// changes.
+	// Next is how long after the end the task falls due again, if it does. A changed policy changes that.
 	Next time.Duration
 }
 
@@ -27,26 +26,24 @@ type Event struct {
 // concurrently and wait for them, so they should return within microseconds. A panic of a hook is
 // logged.
 type Hooks struct {
-	// Event is called when a run begins and when its end has been settled. Unlike a
-	// [Subscription] it misses none. A task that is due again immediately may begin before the
-	// event of its last end.
+	// Event is called when a run begins and when its end has been settled. Unlike a [Subscription] it misses no event.
+	// If a task is due again immediately, its next run may begin before the event of its last end.
 	Event func(Event)
 	// Sweep is called after each search of a queue for lanes: groups of tasks that wait or run
 	// and have the same kind, key, priority, policy and number of attempts.
 	Sweep func(StatementStats)
 	// Claim is called after each claim. A claim with no Tasks was empty.
 	Claim func(StatementStats)
-	// Settle is called after each statement that settles tasks, and Extend after each that
-	// extends leases. When a statement fails, all its tasks are tried again while their leases
-	// last.
+	// Settle is called after each statement that settles tasks, and Extend after each statement that extends leases.
+	// When a statement fails, all its tasks are tried again while their leases last.
 	Settle, Extend func(StatementStats)
 	// Overtime is called once for each handler that has not returned 10 seconds after its
-	// [KindConfig.Timeout], which is Event.Took. The handler still takes the place of another one.
+	// [KindConfig.Timeout], which is Event.Took. The handler still occupies its slot.
 	Overtime func(Event)
-	// Trouble is called after each failure of a background loop of the worker, or of package
-	// periodic: the failures that a worker logs rather than returns. The Role of the loop is one of
-	// announcer, changes, cleaner, flows, history, listener, overdue, policies, progress and schedules.
-	// Statements that have a hook of their own are left out.
+	// Trouble is called after each failure of a background loop of the worker, or of package periodic. A worker logs
+	// these failures, and returns none of them. The Role of the loop is one of announcer, changes, cleaner, flows,
+	// history, listener, overdue, policies, progress and schedules. It is not called for statements with a hook of
+	// their own.
 	Trouble func(StatementStats)
 }
 
@@ -63,10 +60,10 @@ type Hooks struct {
 type StatementStats struct {
 	Queue, Role          string
 	Lanes, Wanted, Tasks int
-	// Recovered is the number of claimed tasks that another worker had claimed and lost, because
-	// it died for example. That worker might have no event of it.
+	// Recovered is the number of claimed tasks that another worker had claimed and lost, for example because it died.
+	// That worker might send no event for the loss.
 	Recovered int
-	// Lost tasks are not tried again, and Locked ones are. Both are included in Tasks.
+	// Lost tasks are not tried again, and Locked tasks are. Tasks includes both.
 	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration

@@ -34,7 +34,7 @@ const (
 type TaskInfo struct {
 	ID          int64
 	Queue, Kind string
-	// Policy is the key of the task's own policy, or "" if it has its kind's.
+	// Policy is the key of the per-task policy, or "" if the task has its kind's policy.
 	Policy string
 	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
 	Key      string
@@ -46,14 +46,14 @@ type TaskInfo struct {
 	// Attempts is the number of attempts, including a running one. Runs that ended
 	// with a snooze, or because their worker stopped, are not counted.
 	Attempts int
-	// MaxAttempts is the task's own limit of attempts, or 0 if it has its policy's.
+	// MaxAttempts is [EnqueueOptions].MaxAttempts, or 0 if the policy's limit applies.
 	MaxAttempts int
-	// Timeout is the task's own [EnqueueOptions].Timeout, or 0 if it has its kind's.
+	// Timeout is [EnqueueOptions].Timeout, or 0 if the kind's timeout applies.
 	Timeout time.Duration
-	// ExpireAt is the task's own [EnqueueOptions].ExpireAt, or zero if it has none or was retried by hand.
+	// ExpireAt is [EnqueueOptions].ExpireAt, or zero if there is none or the task was retried ([Queue.Retry]).
 	ExpireAt time.Time
-	// Fence goes up with each claim of the task. A cancel raises it, too, and so do
-	// [ConflictReplace] and the retry of a done task.
+	// Fence increases with each claim of the task, with a cancel, with [ConflictReplace], and with the retry of a done
+	// task.
 	Fence int64
 	// UpdatedAt is the time from which the task's wait counts: for a new task the time for which it was enqueued,
 	// after a failure the time of the failure plus the jitter, for a running task the end of its lease, for a snoozed
@@ -61,13 +61,12 @@ type TaskInfo struct {
 	UpdatedAt time.Time
 	// CreatedAt is when the task was enqueued.
 	CreatedAt time.Time
-	// FirstAttemptedAt is when the first attempt began, AttemptedAt when the latest
-	// run began. Both are zero before the first.
+	// FirstAttemptedAt is when the first attempt began, and AttemptedAt when the latest run began. Both are zero before
+	// the first run.
 	FirstAttemptedAt, AttemptedAt time.Time
 	// Now is the time of the database's clock when the task was read.
 	Now time.Time
-	// ClaimedBy is the id of the worker that runs the task, or that last ran it and
-	// lost its lease. It is "" if there is none.
+	// ClaimedBy is the id of the worker that runs the task, or that lost its lease. Otherwise it is "".
 	ClaimedBy string
 	// LastError is the text of the latest failure, cut after 16 KiB, or "".
 	LastError string
@@ -77,13 +76,12 @@ type TaskInfo struct {
 	Result json.RawMessage
 	// Metadata is the task's [EnqueueOptions].Metadata, or nil.
 	Metadata map[string]string
-	// DecodeError is the error with which Config.Codec could not decode the payload or the
-	// result, which are nil then, or nil.
+	// DecodeError is the error of Config.Codec if it could not decode the payload or the result. Then both are nil.
 	DecodeError error
 }
 
-// Due returns when the task falls due under policy p, which is the task's own or its kind's. For a running task that
-// is when it would run again if its worker died now. For a finished task it is the zero time.
+// Due returns when the task falls due under policy p: the per-task policy, or else the kind's. For a running task, it
+// is when the task would run again if its worker died now. For a finished task it is the zero time.
 func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	switch t.State {
 	case StateOpen:
@@ -100,16 +98,16 @@ type Progress struct {
 	// Fraction is from 0 to 1, to a millionth.
 	Fraction float64
 	Message  string
-	// Fence is the reporting run's fence. A task that runs again keeps the
-	// progress of the run before until it reports.
+	// Fence is the reporting run's fence. A task that runs again keeps the progress of the previous run until it
+	// reports its own.
 	Fence int64
-	// UpdatedAt is when it was written, by the database's clock. It is zero if nothing has been reported.
+	// UpdatedAt is when the progress was written, by the database's clock, or zero if there is none.
 	UpdatedAt time.Time
 }
 
 // Attempt is the record of an attempt that did not succeed.
 type Attempt struct {
-	// Attempt is the number of the attempt, Fence the fence of its claim.
+	// Attempt is the number of the attempt, and Fence the fence of its claim.
 	Attempt int
 	Fence   int64
 	// Outcome is what became of the task: OutcomeRetried, OutcomeDead or OutcomeLost.
@@ -162,26 +160,26 @@ const (
 	OutcomeReleased = Outcome(outcome.Released)
 )
 
-// Phase is a more exact [State]: it tells apart the reasons for which a task waits.
+// Phase is more precise than [State]: it distinguishes the reasons why a task waits.
 type Phase string
 
 // The phases of unfinished tasks. Finished tasks are in the phases PhaseDone, PhaseDead and PhaseCancelled.
 const (
 	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
 	PhaseBlocked Phase = Phase(StateBlocked)
-	// PhaseRunning tasks have been claimed, and their lease lasts.
+	// PhaseRunning tasks have been claimed, and their lease has not expired.
 	PhaseRunning Phase = "running"
-	// PhaseDue tasks wait for a worker only.
+	// PhaseDue tasks wait only for a worker.
 	PhaseDue Phase = "due"
-	// PhaseScheduled tasks have never been tried, and their time has not come.
+	// PhaseScheduled tasks have not run yet, and their start time is in the future.
 	PhaseScheduled Phase = "scheduled"
 	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of their policy.
 	PhaseBackingOff Phase = "backing_off"
 	// PhaseSnoozed tasks wait because their handler returned [Snooze] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
-	// PhasePaused tasks are due, and are paused.
+	// PhasePaused tasks are due, and a pause stops them.
 	PhasePaused Phase = "paused"
-	// PhaseLimited tasks are due, and a limit admits no more now.
+	// PhaseLimited tasks are due, and a limit is reached.
 	PhaseLimited Phase = "limited"
 	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they may be due or
 	// backing off: no live worker handles their kind, and neither does this process.

@@ -41,10 +41,8 @@ func taskInfo(t store.Task, c Codec) TaskInfo {
 	return info
 }
 
-// Progress returns what the handler of a task has reported with [Task.Progress], in the
-// run that reported last. It is the zero Progress if none has. The error wraps
-// [ErrNotFound] if there is neither the task, which may have been deleted since it was done,
-// nor anything of it.
+// Progress returns the last report of a task's handler ([Task.Progress]), or the zero Progress if there is none. The
+// error wraps [ErrNotFound] if there is no such task, such as a done task that has been deleted.
 func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
 	p, ok, err := q.store.Progress(ctx, id)
 	if err == nil && !ok {
@@ -56,10 +54,9 @@ func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
 	return Progress{Fraction: float64(p.Millionths) / 1e6, Message: p.Message, Fence: p.Fence, UpdatedAt: store.Time(p.Updated)}, nil
 }
 
-// ResultOf returns the result of a task, which its handler has set with [Task.SetResult].
-// Its error wraps [ErrNotFound] if there is no such task, even if it has been deleted
-// since it was done, and [ErrNoResult] if the task has no result, or none yet. A result
-// that is no T gives another error.
+// ResultOf returns the result of a task, which its handler has set with [Task.SetResult]. The error wraps [ErrNotFound]
+// if there is no such task, such as a done task that has been deleted, and [ErrNoResult] if the task has no result, or
+// none yet. If the result cannot be decoded as a T, ResultOf returns another error.
 func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err error) {
 	info, err := q.Task(ctx, id)
 	if err != nil {

@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,10 +38,11 @@ type paramsInternals struct{ *EnqueueParams }
 
 // Queue returns the queue in which the task will wait.
 func (p paramsInternals) Queue() string {
-	if p.kind == nil {
-		return p.opts.Queue
+	queue := p.options().Queue
+	if queue == "" && p.kind != nil {
+		queue = p.kind.Queue
 	}
-	return cmp.Or(p.opts.Queue, p.kind.Queue)
+	return queue
 }
 
 func init() {
@@ -86,8 +86,8 @@ func (s internals) RunOne(ctx context.Context) (ran *worker.Ran, next time.Durat
 	return ran, next, err
 }
 
-// CleanAndJudge deletes the finished tasks whose retention has expired, and opens or cancels tasks
-// with dependencies if it is time, as a worker does every now and then.
+// CleanAndJudge does two jobs that a worker does from time to time: it deletes the finished tasks whose
+// retention has expired, and it opens or cancels tasks after the end of their dependencies.
 func (s internals) CleanAndJudge(ctx context.Context) error {
 	return s.step(ctx, func(w *worker.Worker) error { return w.CleanAndJudge(ctx) })
 }
@@ -177,7 +177,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 		return nil, err
 	}
 	for i := range tasks {
-		if tasks[i].opts.Unique.isSet() {
+		if tasks[i].options().Unique.isSet() {
 			return nil, invalid("task %d, %s, has Unique: must not be set in a flow, since an existing task runs after no other task", i, tasks[i].Kind())
 		}
 	}
@@ -194,13 +194,13 @@ func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error
 	if p.kind == nil {
 		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
 	}
-	if p.opts.Delay != 0 {
-		return e, "", invalid("Delay %v is set: must be 0, since the tick sets the time", p.opts.Delay)
+	if delay := p.options().Delay; delay != 0 {
+		return e, "", invalid("Delay %v is set: must be 0, since the tick sets the time", delay)
 	}
-	if err := p.opts.schedulable(); err != nil {
+	if err := p.options().schedulable(); err != nil {
 		return e, "", err
 	}
-	if e, err = s.q.entry(p); err != nil {
+	if e, err = s.q.entry(&p); err != nil {
 		return e, "", fmt.Errorf("kind %.100q: %w", p.kind.name, err)
 	}
 	plain, err := storable.JSON(p.args)
@@ -248,7 +248,8 @@ func (s internals) Through(ctx context.Context, entries []store.Entry, put func(
 		}
 		params[i] = EnqueueParams{
 			kind: &kind{name: e.Kind, KindConfig: KindConfig{Queue: e.Queue, Priority: e.Priority}}, args: json.RawMessage(payload),
-			opts: EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Metadata: store.ReadMetadata([]byte(e.Metadata.V)), Timeout: store.ReadTimeout([]byte(e.Metadata.V))},
+			opts: &EnqueueOptions{Key: e.Key, MaxAttempts: e.MaxAttempts, Delay: store.Duration(e.Delay), Metadata: store.ReadMetadata([]byte(e.Metadata.V)), Timeout: store.ReadTimeout([]byte(e.Metadata.V))},
+			own:  true,
 			put: func(ctx context.Context, tasks []EnqueueParams) ([]Receipt, error) {
 				called = true
 				list, err := s.scheduled(tasks, entries)
@@ -270,16 +271,17 @@ func (s internals) Through(ctx context.Context, entries []store.Entry, put func(
 // has made.
 func (s internals) scheduled(tasks []EnqueueParams, entries []store.Entry) ([]store.Entry, error) {
 	list := make([]store.Entry, len(tasks))
-	for i, p := range tasks {
-		err := p.opts.schedulable()
+	for i := range tasks {
+		p := &tasks[i]
+		err := p.options().schedulable()
 		if err == nil {
 			list[i], err = s.q.entry(p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.Kind(), err)
 		}
-		if slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Key == p.opts.Key }) {
-			list[i].Key = p.opts.Key // which may be a hash
+		if slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Key == p.taskKey() }) {
+			list[i].Key = p.taskKey() // which may be a hash
 		}
 	}
 	return list, nil
@@ -336,7 +338,7 @@ func (s internals) TaskInfos(rows []store.Task) []TaskInfo {
 }
 
 // StoredEntry returns a task as an enqueue stores it.
-func (s internals) StoredEntry(p EnqueueParams) (store.Entry, error) { return s.q.entry(p) }
+func (s internals) StoredEntry(p EnqueueParams) (store.Entry, error) { return s.q.entry(&p) }
 
 // ExistsError returns an error of the store as the API has it.
 func (internals) ExistsError(err error) error { return existsError(err) }

@@ -17,10 +17,9 @@ type Kind[A any] struct{ *kind }
 
 // KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
-	// Policy is the retry policy: when a failed task is retried, and when it is dead.
-	// Each worker uses the per-task policy build. A change therefore applies to waiting
-	// tasks as soon as the new workers run, without writing a row. Package ops changes the
-	// policy of running workers. Defaults to Config.DefaultPolicy of the worker.
+	// Policy is the retry policy: when a failed task is retried, and when it is dead. Each worker uses the policy in
+	// its own build. So a change applies to waiting tasks as soon as new workers run, without writing a row. Package
+	// ops changes the policy of running workers. Defaults to Config.DefaultPolicy of the worker.
 	Policy backoff.Policy
 	// Queue is the name of the queue in which tasks of this kind wait, for workers
 	// whose Config.Queues lists it. Defaults to "default" ([DefaultQueue]).
@@ -50,17 +49,17 @@ type KindConfig struct {
 	// Defaults to Config.DeadRetention of the worker.
 	DeadRetention time.Duration
 	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
-	// Defaults to the kind's DeadRetention, and then to Config.CancelledRetention of the
+	// Defaults to the kind's DeadRetention, or else Config.CancelledRetention of the
 	// worker.
 	CancelledRetention time.Duration
 	// Limits limits the tasks of this kind, in all queues together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
 	// Weight returns the weight of a tenant when tasks take turns: the text of the first part of keys, such as
-	// "tenant=42", or the key if it has no parts, or "". While tasks of two tenants with the weights 3 and 1 wait,
-	// a worker starts three tasks of the first for one of the second. A weight less than 1 is 1, and more than
-	// 1,000 is 1,000. Workers call Weight in each claim, from several goroutines, so it must return within
-	// microseconds. Defaults to nil: all weights are 1.
+	// "tenant=42", or the key if it has no parts, or "". While tasks of two tenants with the weights 3 and 1 wait, a
+	// worker starts three tasks of the first for one of the second. A weight below 1 counts as 1, and above 1,000 as
+	// 1,000. Workers call Weight in each claim, from several goroutines, so it must return within microseconds.
+	// Defaults to nil: all weights are 1.
 	Weight func(tenant string) int
 }
 

@@ -19,9 +19,9 @@ const (
 	maxFull = 100 * maxPeriod
 )
 
-// Limit limits the tasks of a kind or of a queue, over all workers. [AtMost], [Rate] and
-// [InOrder] make one. The database enforces it, and nothing has to be cleaned up after a
-// worker that dies. Tasks that a limit holds back stay where they are and use up no attempt.
+// Limit limits the tasks of a kind or of a queue, across all workers. [AtMost], [Rate] and [InOrder] make one. The
+// database enforces it, and nothing has to be cleaned up after a worker that dies. Tasks that a limit holds back stay
+// where they are and use up no attempt.
 type Limit interface {
 	// String returns the limit as the code that makes it.
 	String() string
@@ -82,34 +82,31 @@ type ConcurrencyLimit struct{ limit }
 // because the lease was lost.
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
-// PerKey returns a limit that counts the tasks of each EnqueueOptions.Key apart, or with the name of
-// a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
-// key, or without the part.
+// PerKey returns a limit that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
+// ([KeyOf]) it counts the tasks of each value of that part. It does not limit tasks without a key, or without the part.
 func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
 	l.limit = l.perKeyOr(part)
 	return l
 }
 
-// RateLimit limits how many tasks start in a time. [Rate] makes it.
+// RateLimit limits how many tasks start in a period. [Rate] makes it.
 type RateLimit struct{ limit }
 
-// Rate limits how many tasks start: no more than n, 1 to 1,000, in any time as long as per,
-// 1 millisecond to 366 days. Each attempt counts, from its claim on. With [RateLimit.Burst]
-// it is a rate on average, and n may be more.
+// Rate limits how many tasks start: up to n in any period of length per. It takes 1 to 1,000 tasks, and 1 millisecond
+// to 366 days. Each attempt counts, from its claim on. [RateLimit.Burst] makes it an average rate.
 func Rate(n int, per time.Duration) RateLimit {
 	return RateLimit{limit{form: store.Window, most: n, per: per}}
 }
 
-// Burst returns a rate that is kept on average: one task starts each per/n, and up to n tasks,
-// 1 to 1,000, start immediately after a pause. With Burst, the number of the Rate can exceed 1,000.
+// Burst returns an average rate: over time, tasks start at the rate of [Rate], but after a time without starts, up to n
+// tasks start immediately. The n of Burst is 1 to 1,000, and the number of the Rate can then exceed 1,000.
 func (l RateLimit) Burst(n int) RateLimit {
 	l.bursts, l.burst = true, n
 	return l
 }
 
-// PerKey returns a rate that counts the tasks of each EnqueueOptions.Key apart, or with the name of
-// a part of keys ([KeyOf]) the tasks of each value of this part. It does not limit tasks without a
-// key, or without the part.
+// PerKey returns a rate that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
+// ([KeyOf]) it counts the tasks of each value of that part. It does not limit tasks without a key, or without the part.
 func (l RateLimit) PerKey(part ...string) RateLimit {
 	l.limit = l.perKeyOr(part)
 	return l
@@ -124,18 +121,17 @@ type OrderLimit struct{ limit }
 // fall due at the same time are in the order of their enqueues, if each transaction has
 // committed before the next enqueue begins, and within a call in the order of its arguments.
 //
-// The tasks of a key in each queue, of each priority and with each per-task policy have
-// an order apart: tasks of a key in two queues run one at a time, but in no order between the
-// queues. Tasks without a key have no order. Only kinds have an order, and queues have none.
+// Within a key, the tasks of each queue, of each priority and with each per-task policy have a separate order: tasks of
+// a key in two queues run one at a time, but in no order between the queues. Tasks without a key have no order. Only
+// kinds have an order, and queues have none.
 func InOrder() OrderLimit {
 	return OrderLimit{limit{form: store.Sequence, most: 1, perKey: true}}
 }
 
-// HaltOnDeath returns an order in which nothing runs after a task that is dead, until the
-// task is retried ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead
-// task cannot be cancelled. The sequence also continues, without a warning, when DeadRetention
-// ([Config], [KindConfig]) has expired and a worker deletes the dead task: keep dead tasks
-// [Forever], which is the default, or for longer than you need to look at them.
+// HaltOnDeath returns an order in which a dead task halts its key: no later task runs until the dead task is retried
+// ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead task cannot be cancelled. The sequence
+// also continues, without a warning, when DeadRetention ([Config], [KindConfig]) has expired and a worker deletes the
+// dead task: keep dead tasks [Forever], which is the default, or for longer than you need to look at them.
 func (l OrderLimit) HaltOnDeath() OrderLimit {
 	if l.form == store.Sequence {
 		l.form = store.HaltingSequence

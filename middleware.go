@@ -179,7 +179,7 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 // runs for each task:
 //
 //   - It calls next with its ctx or one derived from it, and usually returns the error of
-//     next. Its own return value counts: nil makes the task done, and
+//     next. The value that it returns counts: nil makes the task done, and
 //     another error can fail it, or ask for another outcome ([Snooze], [Discard],
 //     [RetryAfter]). The handler does not run if next is not called.
 //   - A panic of the handler, or of middleware inside, is an error of next with a
@@ -188,7 +188,7 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 //     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if that has ended the handler's
 //     context. [Run.Outcome] returns how the run would end with them.
 //
-// [KindConfig].Timeout does not limit it, but the handler inside.
+// [KindConfig].Timeout limits only the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // Run is a run of a task as middleware sees it. A Run that is made by hand, for a test of
@@ -220,8 +220,8 @@ func (r *Run) Outcome(err error) Outcome {
 	return Outcome(r.task.WouldEnd(outcome.ToEnd(r.read(err))))
 }
 
-// DoneTx marks the task done inside tx, as [Task.DoneTx] does. Middleware can so run
-// each handler in a transaction.
+// DoneTx marks the task done inside tx, as [Task.DoneTx] does. With it, middleware can run each handler in a
+// transaction.
 func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
 	if r.task == nil {
 		return invalid("a Run that no worker runs; tasktest.RunOne runs a task with its middleware")
@@ -239,9 +239,8 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 // what it wraps. The function that it returns runs once for each call, before anything is
 // stored, with all tasks of the call. tx is the transaction of the caller, or nil.
 //
-// The function may change the options of tasks, and add metadata. It must not change the number
-// and order of a flow's tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or
-// a context derived from that, to next. To refuse the tasks, it returns an error without calling
-// next. It returns a receipt for each task that it was given. If tx is nil and next has
-// returned nil, the tasks are committed, and an error of the function cannot undo that.
+// The function may change the options of tasks, and add metadata. It must not change the number and order of a flow's
+// tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from that, to next, and
+// returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and next
+// has returned nil, the tasks are committed, and an error of the function cannot undo that.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc

@@ -1,7 +1,6 @@
 package falldue
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// EnqueueOptions are settings of the tasks of one call. Without any, a task is due
-// immediately and has the settings of its kind.
+// EnqueueOptions are settings of the tasks of one call. Without options, a task is due immediately and has the settings
+// of its kind.
 type EnqueueOptions struct {
 	// Delay is how long the task waits before its first run: 0 to 36,500 days.
 	Delay time.Duration
@@ -29,10 +28,9 @@ type EnqueueOptions struct {
 	// number run first. It is a pointer, since 0 may differ from the kind's priority:
 	// new(0). Defaults to the kind's.
 	Priority *int
-	// Policy is the policy of the task, which is stored before it, by EnqueueTx
-	// outside the transaction if the pool has another connection. Defaults to the
-	// kind's, which is not stored: a change of the kind's policy then applies to the
-	// task.
+	// Policy is a per-task policy. It is stored before the task: by EnqueueTx outside the transaction, if the pool has
+	// another connection. Defaults to the kind's policy, which is not stored, so that a change of the kind's policy
+	// applies to the task.
 	Policy backoff.Policy
 	// Key is the task key: what the task belongs to, such as "customer:42". [KeyOf] makes a key with parts.
 	// Up to 128 visible ASCII characters are stored as they are, any other text as its hash.
@@ -48,14 +46,12 @@ type EnqueueOptions struct {
 	// and after RunAt. A task that has not started by then is cancelled instead of run, as with
 	// [backoff.Policy.WithStartWithin]. [Queue.Retry] lifts it. Defaults to the zero time: none.
 	ExpireAt time.Time
-	// Metadata is texts about the task by their names, such as the trace in which it was
-	// enqueued, for handlers, middleware and people: up to 10 KiB as JSON. Names that begin
-	// with "falldue." are reserved. A [Codec] does not encode it. Defaults to nil: nothing
-	// is stored.
+	// Metadata maps names to texts about the task, such as the trace in which it was enqueued, for handlers, middleware
+	// and people: up to 10 KiB as JSON. Names that begin with "falldue." are reserved. A [Codec] does not encode it.
+	// Defaults to nil: nothing is stored.
 	Metadata map[string]string
-	// Unique prevents the task from being stored while another one holds its unique key.
-	// The [Receipt] reports that, with the holder's id. Defaults to the zero value: any
-	// number of tasks may be alike.
+	// Unique prevents the task from being stored while another task holds its unique key. Then the [Receipt] has the
+	// holder's id. Defaults to the zero value: any number of equal tasks are stored.
 	Unique Unique
 }
 
@@ -64,7 +60,9 @@ type EnqueueOptions struct {
 type EnqueueParams struct {
 	kind *kind
 	args any
-	opts EnqueueOptions
+	opts *EnqueueOptions // nil, or shared by the tasks of a call
+	own  bool            // whether opts are of this task only
+	key  string          // the task key; opts have it if they are own
 	err  error
 	// put stores the tasks of a schedule's tick, or of a flow, including this one. Of other
 	// tasks it is nil.
@@ -73,10 +71,10 @@ type EnqueueParams struct {
 	marks []string // the same, see store.MemberMark
 }
 
-// Receipt is what an enqueue has made of a task.
+// Receipt is the result of an enqueue for one task.
 type Receipt struct {
-	// ID is the id of the task, or of the task that holds its unique key ([Unique]). The
-	// latter may have been deleted since, if the key is held for a time ([Unique].For).
+	// ID is the id of the task, or of the task that holds its unique key ([Unique]). With [Unique].For, the holder may
+	// have been deleted since.
 	ID int64
 	// Existed reports whether another task held the unique key, so that no task was stored.
 	Existed bool
@@ -86,12 +84,35 @@ func newParams(k *kind, args any, opts []EnqueueOptions) EnqueueParams {
 	if k == nil {
 		return EnqueueParams{}
 	}
-	o, err := oneOf(opts)
-	p := EnqueueParams{kind: k, args: args, opts: o, err: cmp.Or(err, k.err)}
-	if k.keyOf != nil && p.opts.Key == "" {
-		p.opts.Key = k.keyOf(args)
+	p := EnqueueParams{kind: k, args: args, err: k.err}
+	switch len(opts) {
+	case 0:
+	case 1:
+		p.opts, p.key = &opts[0], opts[0].Key
+	default:
+		_, p.err = oneOf(opts)
+	}
+	if k.keyOf != nil && p.key == "" {
+		p.key = k.keyOf(args)
 	}
 	return p
+}
+
+// options returns the options of the task, which must not be changed. Their key is [EnqueueParams.taskKey].
+func (p *EnqueueParams) options() *EnqueueOptions {
+	if p.opts == nil {
+		return &noOptions
+	}
+	return p.opts
+}
+
+var noOptions EnqueueOptions
+
+func (p *EnqueueParams) taskKey() string {
+	if p.own {
+		return p.opts.Key
+	}
+	return p.key
 }
 
 // oneOf returns the options that were passed to a call, which takes one at most.
@@ -114,17 +135,24 @@ func (p *EnqueueParams) Kind() string {
 // Args returns the arguments of the task, of the type of its kind.
 func (p *EnqueueParams) Args() any { return p.args }
 
-// Options returns the options of the task, which middleware may change: they are the task's
-// own. What their fields point to is not. Set such a field to another value, and add metadata with
-// AddMetadata.
-func (p *EnqueueParams) Options() *EnqueueOptions { return &p.opts }
+// Options returns the options of the task. Middleware may set their fields, but must not change what a field points to,
+// since other tasks can share it. To add metadata, use AddMetadata.
+func (p *EnqueueParams) Options() *EnqueueOptions {
+	if !p.own {
+		o := *p.options()
+		o.Key = p.key
+		p.opts, p.own = &o, true
+	}
+	return p.opts
+}
 
-// AddMetadata adds a text to the metadata of the task, or replaces the one of that name.
+// AddMetadata adds a text to the metadata of the task, or replaces the text with that name.
 func (p *EnqueueParams) AddMetadata(name, text string) {
-	metadata := make(map[string]string, len(p.opts.Metadata)+1)
-	maps.Copy(metadata, p.opts.Metadata)
+	o := p.Options()
+	metadata := make(map[string]string, len(o.Metadata)+1)
+	maps.Copy(metadata, o.Metadata)
 	metadata[name] = text
-	p.opts.Metadata = metadata
+	o.Metadata = metadata
 }
 
 // maxMetadata is the greatest size of a task's metadata as JSON, in bytes. It has room for the trace

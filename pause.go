@@ -17,7 +17,7 @@ type Note struct {
 	Who, Why string
 }
 
-// PauseOptions say more about a pause.
+// PauseOptions are the settings of [Queue.Pause].
 type PauseOptions struct {
 	// Until is when the pause ends by itself, by the database's clock. It must be later than
 	// now. Defaults to the zero time: never.
@@ -26,14 +26,13 @@ type PauseOptions struct {
 	Note
 }
 
-// Pause makes all workers leave the tasks of a subject alone until it is resumed. Workers read
-// the pause within two seconds. From then on no task of the subject starts: workers neither claim
-// such tasks nor start those that they have claimed, which they release. Handlers that run go on.
-// The pause is stored in the database, and is in effect for workers that start later. A second
-// Pause of the same subject replaces the first. New tasks can be enqueued in the meantime.
+// Pause stops all workers from starting the tasks of a subject until it is resumed. Workers read the pause within two
+// seconds. From then on they claim no such tasks, and release those that they have claimed and not started. Running
+// handlers continue. The pause is stored in the database, and is in effect for workers that start later. A second Pause
+// of the same subject replaces the first. New tasks can be enqueued in the meantime.
 //
-// A paused task waits on as if no worker ran: time counts for its policy, and a task that falls
-// due starts when the subject is resumed.
+// A paused task waits as if no worker ran: time counts for its policy, and a task that falls due during the pause
+// starts when the subject is resumed.
 //
 // Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an
 // invalid name, for an end in the past, and for texts that are too long. After an error, an earlier
@@ -74,9 +73,9 @@ func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 	return nil
 }
 
-// Resume ends the pause of a subject. Workers claim its tasks again within two seconds,
-// unless a pause of another subject names them too. A subject that is not paused may be
-// resumed. Pass a note at most once. For the error see [Queue.Pause].
+// Resume ends the pause of a subject. Workers claim its tasks again within two seconds, unless a pause of another
+// subject includes them. It is no error to resume a subject that is not paused. Pass a note at most once. For the error
+// see [Queue.Pause].
 func (q *Queue) Resume(ctx context.Context, s Subject, notes ...Note) error {
 	n, err := oneOf(notes)
 	if err != nil {

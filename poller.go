@@ -26,17 +26,17 @@ import (
 // Config.StuckTimeout, Run does not return before a handler that ignores its context, and
 // it keeps extending the lease of that handler's task.
 //
-// Run returns an error that wraps [ErrStuck] if handlers still run that were given up.
+// Run returns an error that wraps [ErrStuck] if handlers that were given up still run.
 //
 // Run returns an error immediately
-//   - when there are no handlers, the kind of one is invalid, or a handler or middleware is nil
+//   - when there are no handlers, a kind is invalid, or a handler or middleware is nil
 //     ([ErrInvalid]),
 //   - when the tables are missing or not up to date ([ErrNotMigrated]),
 //   - when the database does not answer,
 //   - when the database computes another delay than Go for a policy,
 //   - when Run is already running.
 //
-// A database that fails later is logged, and Run tries again until it answers.
+// If the database fails later, Run logs that, and tries again until it answers.
 func (q *Queue) Run(ctx context.Context) (err error) {
 	defer func() { q.life.Returned(err) }()
 	handlers, err := q.handlers()

@@ -15,10 +15,9 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Queue enqueues tasks, runs their handlers and inspects tasks, on one database.
-// The database holds any number of named queues in which tasks wait. A Queue is
-// safe for concurrent use. It starts no goroutine before [Queue.Run], but for those that
-// notify workers after an enqueue ([Notifications]) and end soon.
+// Queue enqueues tasks, runs their handlers and inspects tasks, on one database. The database holds any number of named
+// queues in which tasks wait. A Queue is safe for concurrent use. Before [Queue.Run] it starts no goroutines, except
+// short ones that notify workers after an enqueue ([Notifications]).
 type Queue struct {
 	cfg      Config
 	db       *sqlx.DB
@@ -134,9 +133,9 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 	q.kinds[k.name] = registration{k, chain(fn, limitTime(k.Timeout), addCause, recoverPanics), own}
 }
 
-// Use adds middleware around the handlers of all kinds. What was added first is outermost, and
-// a kind's middleware ([Handle]) is inside. Call it before [Queue.Run]: a running worker continues
-// without it. Run returns an error that wraps [ErrInvalid] if one is nil.
+// Use adds middleware around the handlers of all kinds. The first middleware is outermost, and a kind's middleware
+// ([Handle]) is inside. Call it before [Queue.Run]: a running worker continues without it. Run returns an error that
+// wraps [ErrInvalid] if one is nil.
 func (q *Queue) Use(list ...Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,9 +162,8 @@ func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 	q.aroundEnqueue.Store(enqueueAround(q.storeParams, q.useEnqueue))
 }
 
-// Subscribe returns the events of the worker of this process, while Run is running, from
-// now on. Close the subscription when nothing receives from it any more. Pass options at most once,
-// or Run returns an error that wraps [ErrInvalid].
+// Subscribe returns the events of this process's worker from now on, while Run is running. Close the subscription when
+// nothing receives from it any more. Pass options at most once, or Run returns an error that wraps [ErrInvalid].
 func (q *Queue) Subscribe(opts ...SubscribeOptions) *Subscription {
 	o, err := oneOf(opts)
 	if err != nil {

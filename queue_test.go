@@ -1,6 +1,9 @@
 package falldue_test
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -54,4 +57,80 @@ func TestConformanceWithoutAName(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSeveralDatabases: on each engine, the tasks of a tenant and the rows that they write are in the tenant's
+// database, and a database that is unavailable delays no other. On Vitess each is a keyspace.
+func TestSeveralDatabases(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		ctx, stop := context.WithTimeout(t.Context(), testdb.Patience)
+		defer stop()
+		east, west, away := testdb.Open(t, engine), testdb.Open(t, engine), testdb.Open(t, engine)
+		kind := falldue.NewKind[string]("visit", falldue.KindConfig{})
+		var all databases
+		var ran atomic.Int64
+		const tenants = 20
+		for _, db := range []*sqlx.DB{east, west} {
+			q, err := falldue.New(db, falldue.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := q.Migrate(ctx); err != nil {
+				t.Fatal(err)
+			}
+			db.MustExecContext(ctx, "create table visits (tenant varchar(20) primary key)")
+			insert := db.Rebind("insert into visits (tenant) values (?)")
+			falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[string]) error {
+				tx, err := db.BeginTx(ctx, nil)
+				if err != nil {
+					return err
+				}
+				defer func() { _ = tx.Rollback() }()
+				if _, err := tx.ExecContext(ctx, insert, task.Args); err != nil {
+					return err
+				}
+				if err := task.DoneTx(ctx, tx); err != nil {
+					return err
+				}
+				if err := tx.Commit(); err != nil {
+					return err
+				}
+				if ran.Add(1) == tenants {
+					stop()
+				}
+				return nil
+			})
+			all = append(all, q)
+		}
+		for i := range tenants {
+			tenant := fmt.Sprintf("tenant %d", i)
+			if _, err := kind.Enqueue(ctx, all.of(tenant), tenant); err != nil {
+				t.Fatal(err)
+			}
+		}
+		down, err := falldue.New(away, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		falldue.Handle(down, kind, func(context.Context, falldue.Task[string]) error { return nil })
+		if err := away.Close(); err != nil {
+			t.Fatal(err)
+		}
+		append(databases{down}, all...).run(ctx)
+
+		var visited [2][]string
+		for i, db := range []*sqlx.DB{east, west} {
+			if err := db.SelectContext(t.Context(), &visited[i], "select tenant from visits"); err != nil {
+				t.Fatal(err)
+			}
+			for _, tenant := range visited[i] {
+				if all.of(tenant) != all[i] {
+					t.Errorf("%s ran on database %d", tenant, i)
+				}
+			}
+		}
+		if len(visited[0]) == 0 || len(visited[1]) == 0 || len(visited[0])+len(visited[1]) != tenants {
+			t.Errorf("visits %q, want %d on both databases together", visited, tenants)
+		}
+	})
 }

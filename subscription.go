@@ -10,11 +10,10 @@ import (
 type SubscribeOptions struct {
 	// Kinds are the names of the kinds whose tasks have events. Defaults to all.
 	Kinds []string
-	// Outcomes are the outcomes of the events, [OutcomeNone] for the start of runs. Defaults
-	// to all.
+	// Outcomes are the outcomes of the events. [OutcomeNone] stands for the start of a run. Defaults to all.
 	Outcomes []Outcome
-	// Buffer is how many events may wait to be received. Further ones are dropped. Defaults
-	// to 1,000, as for a number below 1.
+	// Buffer is how many events can wait to be received. Further events are dropped. Defaults to 1,000, even for a
+	// number below 1.
 	Buffer int
 }
 
@@ -42,7 +41,7 @@ func newSubscription(o SubscribeOptions, leave func(*Subscription)) *Subscriptio
 	return &Subscription{options: o, leave: leave, events: make(chan Event, o.Buffer)}
 }
 
-// Events returns the channel of the events, in the order in which the worker had them. Close
+// Events returns the channel of the events, in the order in which they happened. Close
 // closes it.
 func (s *Subscription) Events() <-chan Event { return s.events }
 

@@ -24,9 +24,9 @@ type RunInfo struct {
 	Attempt int
 	// MaxAttempts is the number of attempts the task has in all; 0 is no limit.
 	MaxAttempts int
-	// Fence goes up with each claim of the task, including claims that ended with a snooze
-	// or were lost. Each run of a task has a higher fence than all runs before it.
-	// It can serve as a fencing token for effects outside the database.
+	// Fence increases with each claim of the task, including claims that ended with a snooze or were lost. Each run of
+	// a task has a higher fence than all runs before it. It can serve as a fencing token for effects outside the
+	// database.
 	Fence int64
 	// Priority is the priority of the task. Lower numbers run first.
 	Priority int
@@ -41,8 +41,8 @@ type RunInfo struct {
 	// ReadyAt is when limits last held the task back after DueAt, as far as this worker knows, or
 	// DueAt: ReadyAt.Sub(DueAt) is the wait for limits and for earlier tasks of its sequence.
 	ReadyAt time.Time
-	// StartedAt is when this run began, about by the database's clock: StartedAt.Sub(ReadyAt)
-	// is the wait for a worker, which includes pauses. It is zero for a run that did not begin.
+	// StartedAt is when this run began, by an estimate of the database's clock: StartedAt.Sub(ReadyAt) is the wait for
+	// a worker, which includes pauses. It is zero for a run that did not begin.
 	StartedAt time.Time
 	// Worker is the id of the worker.
 	Worker string
@@ -88,14 +88,14 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 // as the task: for KindConfig.DoneRetention, or else Config.DoneRetention. The last call
 // before DoneTx, or before the handler returns nil, wins. [ResultOf] reads it.
 //
-// The error wraps [ErrInvalid] for a value that cannot be stored, and if the task will
-// be deleted as soon as it is done, together with its result.
+// The error wraps [ErrInvalid] if v cannot be encoded or is too large, and if done tasks of the kind are deleted
+// immediately, since the result would be deleted, too.
 func (t Task[A]) SetResult(v any) error {
 	if t.run == nil {
 		return errNoRun
 	}
 	if !t.run.KeepsDone() {
-		return invalid("a result of kind %s, whose done tasks are deleted immediately; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
+		return invalid("a result of kind %s: its done tasks are deleted immediately; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
 	}
 	result, err := toStore("result", v, t.run.MaxPayload())
 	if err != nil {
@@ -104,15 +104,12 @@ func (t Task[A]) SetResult(v any) error {
 	return t.run.SetResult(result)
 }
 
-// Progress reports how far the handler has come: a fraction from 0 to 1, and a message for
-// people, which may be "". [Queue.Progress] reads it, also while the task runs. What all
-// handlers of a worker report is written at most once a second, the last report of each;
-// the very last one is written when the handler has returned. Reports of a run that has
-// lost its lease are not written.
+// Progress reports how far the handler has come: a fraction from 0 to 1, and a message for people, which may be "".
+// [Queue.Progress] reads it, even while the task runs. The worker writes the last report of each handler once a second,
+// and once more when the handler has returned. Reports of a run that has lost its lease are not written.
 //
-// Progress does not wait for the database, and returns no error: a worker that cannot
-// write it logs a warning. A fraction beyond 0 or 1 counts as that. A message is cut after
-// 16 KiB.
+// Progress does not wait for the database, and returns no error: a worker that cannot write it logs
+// a warning. A fraction below 0 counts as 0, and above 1 as 1. A message is cut after 16 KiB.
 func (t Task[A]) Progress(fraction float64, message string) {
 	if t.run != nil {
 		t.run.Progress(fraction, message)

@@ -10,29 +10,26 @@ import (
 	"github.com/falldue/falldue/internal/uniquekey"
 )
 
-// Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other
-// one with that key is stored. A task with the zero value is not unique.
+// Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other task with that key is
+// stored. A task with the zero value is not unique.
 type Unique struct {
 	// By selects what tasks with equal unique keys have in common, in addition to their kind: a
 	// value of [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and
 	// policies do not matter.
 	By UniqueBy
-	// WhileWaiting lets a task hold its unique key only until a worker claims it, so that a
-	// task is skipped only if a later run sees what was written before its enqueue. A task that
-	// failed, was snoozed, is paused or is due later waits, unless another task has taken its
-	// key while it ran. Defaults to false: a task holds its key until it is done, dead,
-	// cancelled or deleted. A task may then be skipped because of one that runs already, and
-	// that does not see what was written last.
+	// WhileWaiting lets a task hold its unique key only until a worker claims it. A new task is then skipped only if
+	// the holder's run comes later, and sees everything that was written before the enqueue. A task also holds its key
+	// while it waits for a retry, a snooze, a start time or the end of a pause, unless another task took the key while
+	// it ran. Defaults to false: a task holds its key until it is done, dead, cancelled or deleted. A new task may then
+	// be skipped because of a running task that does not see the latest writes.
 	//
-	// Tasks with one key should have the same WhileWaiting and For: each new task applies its
-	// own.
+	// Tasks with one key should have the same WhileWaiting and For: an enqueue applies its own values, and not the
+	// holder's.
 	WhileWaiting bool
-	// For lets a task hold its unique key for a time after its enqueue, 1 millisecond to
-	// 36,500 days, whatever becomes of the task. Defaults to 0: no such time. Set only one of
-	// For and WhileWaiting.
+	// For lets a task hold its unique key for a time after its enqueue, 1 millisecond to 36,500 days, even if the task
+	// ends earlier. Defaults to 0: no such time. Set only one of For and WhileWaiting.
 	For time.Duration
-	// OnConflict sets what happens to a new task whose key another one holds. Defaults to
-	// [ConflictSkip].
+	// OnConflict sets what happens to a new task if another task holds its key. Defaults to [ConflictSkip].
 	OnConflict Conflict
 }
 
@@ -58,35 +55,33 @@ func ByKind() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKind}} }
 // EnqueueOptions.Key.
 func ByKey(key string) UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKey, Key: key}} }
 
-// Conflict is what happens to a new task whose unique key another one holds.
+// Conflict is what happens to a new task if another task holds its unique key.
 type Conflict int
 
-// What may happen to it.
+// The values of Conflict.
 const (
 	// ConflictSkip does not store the new task. The id of the holder is returned.
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
-	// ConflictReplace gives the payload and the metadata of the new task, its EnqueueOptions.Key and the
-	// time at which it is due to a holder that waits, which keeps its id, queue, priority,
-	// attempts and all else. If the holder runs, the new task is stored and takes the key, in
-	// any case. If the holder is finished and its time For lasts, the new task is skipped. A
-	// holder that has run before, and waits for a retry for example, may have the place of its
-	// EnqueueOptions.Key in a sequence: if the new task has another one, the error wraps
-	// [ErrInvalid].
+	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the
+	// due time of the new task, and keeps its id, queue, priority, attempts and all else. If the holder runs, the new
+	// task is stored and takes the key. If the holder is finished and its time For lasts, the new task is skipped. A
+	// holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
+	// EnqueueOptions.Key: if the new task has another key, the error wraps [ErrInvalid].
 	ConflictReplace
 )
 
-// ReleaseUnique ends the time for which Unique.For holds a unique key, which by and args
-// select as in an enqueue. The next task with that key is stored. It reports whether the time
-// had not ended. A task that holds the key while it waits, or while it is unfinished, keeps it:
-// cancel or delete that task. The error wraps [ErrInvalid] for what an enqueue would refuse.
+// ReleaseUnique releases a unique key before the time of Unique.For has passed, so that the next task with that key is
+// stored. It is the key that an enqueue with args and by would take. ReleaseUnique reports whether it has released the
+// key. A task without For keeps its key: cancel or delete that task. The error wraps [ErrInvalid] for invalid values.
 func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueBy) (bool, error) {
 	if k.kind == nil {
 		return false, invalid("an empty Kind; make one with NewKind")
 	}
 	// With For the options are not zero, and By is needed.
-	entry, err := q.entry(newParams(k.kind, args, []EnqueueOptions{{Unique: Unique{By: by, For: minUniqueFor}}}))
+	p := newParams(k.kind, args, []EnqueueOptions{{Unique: Unique{By: by, For: minUniqueFor}}})
+	entry, err := q.entry(&p)
 	if err != nil {
 		return false, fmt.Errorf("release a unique key of kind %.100q: %w", k.name, err)
 	}

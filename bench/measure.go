@@ -47,7 +47,7 @@ func (v values) String() string {
 var measures = []measure{
 	{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
-		about: "one worker, whose handlers do nothing, processes the due tasks in the table until the last is settled; done tasks stay in the table",
+		about: "one worker processes the due tasks in the table until the last is settled. Its handlers do nothing, and done tasks stay in the table",
 	},
 	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "the same, but done tasks are deleted immediately"},
 	{

@@ -44,8 +44,8 @@ func Actions() []Action {
 	return []Action{Retry, Run, Edit, Cancel, Delete, Pause, SetPolicy, Schedule, Enqueue}
 }
 
-// Target is what an action is about. Fields that are not known are zero: a page asks
-// without a target whether to show a button that has none yet.
+// Target is what an action applies to. Fields that are not known are zero, such as when a page asks whether to show a
+// button before the user has chosen a task.
 type Target struct {
 	Queue, Kind string
 	// ID is the ID of a single task. Bulk reports that the action applies to all matching tasks.
@@ -62,7 +62,7 @@ type Entry struct {
 	Addr   string // of the client, or of the proxy
 	Action Action
 	Target Target
-	// Why is the reason that the user gave, and Detail what else the change consists of.
+	// Why is the reason that the user gave, and Detail describes the change further.
 	Why, Detail string
 	// Count is how many tasks were changed, as far as they are counted.
 	Count int64

@@ -136,7 +136,7 @@ func resumeSubject(in *request) (done, error) {
 
 // errUnsure asks the user to agree to what a change does.
 func errUnsure(e ops.Effect) error {
-	return mistake(fmt.Sprintf("Nothing was changed. This makes %d waiting tasks due immediately, leaves %d without an attempt, and changes %d whose policy is not known. Weigh it on the backlog, and tick \"I have seen what it does\".",
+	return mistake(fmt.Sprintf("Nothing was changed. This makes %d waiting tasks due immediately, leaves %d without an attempt, and changes %d whose policy is not known. Weigh it on the backlog, and tick \"I have seen the effect\".",
 		e.AtOnce, e.Exhausted+e.UnknownExhausted, e.Unknown))
 }
 

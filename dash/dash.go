@@ -28,29 +28,29 @@ type Options struct {
 	// Allow reports whether a user may do an action. It is called for each page, and before each
 	// change. Buttons that it denies are not shown. Defaults to [View] and [ViewPayload].
 	Allow func(context.Context, User, Action, Target) bool
-	// Redact returns a payload or a result as pages may show it, of a task of a kind. It is
+	// Redact returns a payload or a result without the data that pages must not show, such as card numbers. It is
 	// called after the queue's codec. Defaults to no change.
 	Redact func(kind string, data json.RawMessage) json.RawMessage
-	// Links returns links about a task to other systems, such as a trace or a customer's page.
+	// Links returns links about a task to other systems, such as a trace or a customer's page. Every user who may
+	// view the task sees them.
 	Links func(falldue.TaskInfo) []Link
-	// Audit is called after each change, whether it succeeded or not. The logger has the same.
+	// Audit is called after each change, whether it succeeded or not. The Logger gets the same facts.
 	Audit func(context.Context, Entry)
 	// Logger gets a line for each change, and the errors of reads. Defaults to [slog.Default].
 	Logger *slog.Logger
 	// Policies are the policies of kinds that neither the queue nor a live worker handles, by
 	// kind, as for [ops.Ops.WithPolicies].
 	Policies map[string]backoff.Policy
-	// Title names the system in the heading. Badge is a word on a red ground alongside it, such as
-	// "production". Default to "falldue" and "".
+	// Title names the system in the heading. Badge is a word in a red box next to the title, such as "production".
+	// Default to "falldue" and "".
 	Title, Badge string
 	// Refresh is the time between two refreshes of a page: 1 second to 1 hour. Defaults to 5
 	// seconds.
 	Refresh time.Duration
-	// TrustedOrigins are origins such as https://ops.example from which changes are accepted
-	// alongside the page's own. Set the public one behind a proxy that changes the Host header and is
-	// reached by plain HTTP.
+	// TrustedOrigins are origins such as https://ops.example from which changes are accepted alongside the page's own.
+	// Set the public origin if a proxy changes the Host header and people reach the proxy through plain HTTP.
 	TrustedOrigins []string
-	// FrameAncestors are the origins whose pages may frame these. Defaults to none.
+	// FrameAncestors are the origins of pages that may embed the page in a frame. Defaults to none.
 	FrameAncestors []string
 }
 
@@ -109,8 +109,8 @@ func New(q *falldue.Queue, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close stops changes of many tasks that are under way after their current batch, and waits for
-// them until ctx ends. The handler refuses new ones from then on.
+// Close stops the running changes of many tasks after their current batch, and waits for them until ctx ends. From then
+// on, the handler refuses new changes.
 func (h *Handler) Close(ctx context.Context) error { return h.jobs.close(ctx) }
 
 // ServeHTTP implements [http.Handler].

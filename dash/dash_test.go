@@ -153,7 +153,7 @@ func (s *site) paths() []string {
 		"", "tasks", "tasks?kind=webhook&phase=backing_off", "tasks?match=note&order=oldest", fmt.Sprintf("task?id=%d", s.dead), fmt.Sprintf("task?id=%d", s.waits),
 		"failures", "failures?kind=webhook", "queues", "workers", "policies", "policy?subject=kind:webhook&form=slow&factor=4&weigh=1",
 		"policy?subject=kind:webhook&form=hold&weigh=1", "policy?subject=kind:webhook&form=ramp&weigh=1", "policy?kind=webhook&override=5m%3B+jitter+1m", "schedules", "doctor",
-		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "running", "limits", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
+		"doctor?run=1", "bulk?do=retry&kind=webhook&state=dead", "bulk?do=cancel&kind=webhook", "bulk?do=run&kind=webhook", "changes", "running", "limits", "limits?owner=kind+webhook&limit=AtMost(2).PerKey()", "new?kind=webhook&queue=default", "bulk?do=delete&kind=webhook&match=note",
 		"forecast", "forecast?read=1", "forecast?read=1&kind=webhook", "simulate?kind=webhook", "simulate?kind=webhook&policies=delay+10s%0A4s&outage=10m&do=1", "simulate?policies=&backlog=1&do=1&outage=1m", fmt.Sprintf("flow?id=%d", s.dead),
 	}
 }
@@ -555,7 +555,7 @@ func TestBulk(t *testing.T) {
 	entries := make(chan dash.Entry, 10)
 	s := newSite(t, testdb.SQLite, dash.Options{Allow: everything, Audit: func(_ context.Context, e dash.Entry) { entries <- e },
 		User: func(*http.Request) (dash.User, error) { return dash.User{Name: "ada"}, nil }}).fill()
-	s.see("bulk?do=delete&kind=webhook", "delete 3 tasks", "Type 3 to go on")
+	s.see("bulk?do=delete&kind=webhook", "delete 3 tasks", "Type 3 to continue")
 	if w := s.post("bulk-delete", url.Values{"kind": {"webhook"}, "expected": {"3"}, "typed": {"2"}}); w.Code != http.StatusBadRequest {
 		t.Errorf("a wrong number: status %d", w.Code)
 	}

@@ -13,6 +13,7 @@ type forecastView struct {
 	ops.Forecast
 	Kind    string
 	Rows    []forecastRow
+	Drawn   forecastRow // the one that the chart shows
 	Chart   template.HTML
 	Read    bool
 	Age     time.Duration
@@ -64,21 +65,22 @@ func (v *forecastView) forecast(p *ops.Profile) (err error) {
 	if v.Forecast, err = p.Forecast(0); err != nil {
 		return err
 	}
-	drawn := v.All
+	v.Drawn = v.row(v.All, v.Pace.PerSecond)
+	if len(v.Stalled(v.Pace)) > 0 {
+		v.Drawn.Gone = unknownGone
+	}
+	all := v.Drawn
 	for _, k := range v.Kinds {
-		v.Rows = append(v.Rows, v.row(k, v.Pace.Of(k.Kind)))
+		row := v.row(k, v.Pace.Of(k.Kind))
+		v.Rows = append(v.Rows, row)
 		if k.Kind == v.Kind {
-			drawn = k
+			v.Drawn = row
 		}
 	}
 	if len(v.Kinds) != 1 {
-		all := v.row(v.All, v.Pace.PerSecond)
-		if len(v.Stalled(v.Pace)) > 0 {
-			all.Gone = unknownGone
-		}
 		v.Rows = append(v.Rows, all)
 	}
-	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "falls due", Due: drawn.Due, Minutes: drawn.Minutes[:min(len(drawn.Minutes), forecastHours*60)]}})
+	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "falls due", Due: v.Drawn.Due, Minutes: v.Drawn.Minutes[:min(len(v.Drawn.Minutes), forecastHours*60)]}})
 	figure.Title, figure.Panels = "", figure.Panels[1:]
 	v.Chart = svg("Tasks that fall due per minute", figure)
 	return nil

@@ -62,6 +62,9 @@ func (h *Handler) readOverview(ctx context.Context, errors bool) (o overview) {
 	}
 	s.Pulse, s.Overdue, s.Failures = o.Pulse.Value, late.Value, o.Failures.Value
 	o.Now = s.At
+	if slices.ContainsFunc(ops.RunsByKind(s.Workers), ops.KindRuns.Failing) {
+		s.Minutes = h.reads.byKind.get(ctx).Value
+	}
 	if o.Pulse.Known {
 		o.Verdict = judge(s)
 	}

@@ -20,7 +20,7 @@ import (
 // draft is an override that a user is writing.
 type draft struct {
 	Subject falldue.Subject
-	// Form is "set", "slow", "hold" or "ramp", and Text, Factor and Over are what they need.
+	// Form is "set", "slow", "hold" or "ramp". Text is for "set", Factor for "slow", and Over for "ramp".
 	Form, Text, Factor, Over string
 	// PerMinute is how many tasks may fall due in a minute on the way to a policy, or "" for no such limit.
 	PerMinute  string
@@ -165,6 +165,8 @@ type previewView struct {
 	Herd   template.HTML
 	Delays []delayRow
 	End    string
+	// Changed reports whether the chart and the table have the policy of the draft, too.
+	Changed bool
 }
 
 // delayRow is the wait after a number of failures.
@@ -243,6 +245,7 @@ func policyPage(in *request) (page, error) {
 		{ID: "uptake", Template: "uptake", Data: v},
 		{ID: "editor", Template: "editor", Data: v, Fixed: true},
 		{ID: "preview", Template: "preview", Data: v},
+		{ID: "herd", Template: "herd", Data: v},
 		{ID: "weighed", Template: "weighed", Data: v},
 	}}, nil
 }
@@ -281,7 +284,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 			return err
 		} else {
 			policies = append(policies, drawn("new", after))
-			v.Preview.Text, v.Preview.End = policy.String(), endText(policy, after)
+			v.Preview.Text, v.Preview.End, v.Preview.Changed = policy.String(), endText(policy, after), true
 		}
 	}
 	if changed && v.Form == "hold" {

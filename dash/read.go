@@ -24,7 +24,7 @@ type reading[T any] struct {
 	Value T
 	Known bool
 	Age   time.Duration
-	// Err is why the last read failed. The value is the one before.
+	// Err is the error of the last read if it failed: Value is from an earlier read.
 	Err error
 }
 

@@ -26,11 +26,13 @@ type reads struct {
 	findings  *cached[[]ops.Finding]
 	profile   *cached[*ops.Profile]
 	minutes   *cached[[]ops.Span] // the last hour, by queue
+	byKind    *cached[[]ops.Span] // the last hour, by queue and kind
 	audit     *cached[[]ops.Deed]
 	limits    *cached[[]ops.Limit]
 	tasks     keyed[ops.Page]
 	task      keyed[taskView]
 	flow      keyed[flow.Graph]
+	limitKeys keyed[limitKeys]
 }
 
 func (r *reads) init(h *Handler) {
@@ -43,6 +45,7 @@ func (r *reads) init(h *Handler) {
 	r.schedules = newCached(r, 5*time.Second, func(ctx context.Context) ([]periodic.Info, error) { return periodic.List(ctx, h.queue) })
 	r.history = newCached(r, 5*time.Second, o.OverrideHistory)
 	r.minutes = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Span, error) { return o.History(ctx, ops.HistoryFilter{ByQueue: true}) })
+	r.byKind = newCached(r, 10*time.Second, func(ctx context.Context) ([]ops.Span, error) { return o.History(ctx, ops.HistoryFilter{ByKind: true}) })
 	r.audit = newCached(r, 5*time.Second, func(ctx context.Context) ([]ops.Deed, error) { return o.Audit(ctx, shownDeeds) })
 	r.limits = newCached(r, 2*time.Second, func(ctx context.Context) ([]ops.Limit, error) {
 		workers, err := o.Workers(ctx)
@@ -72,6 +75,9 @@ func (r *reads) init(h *Handler) {
 			}
 			return h.readTask(ctx, id)
 		})
+	}
+	r.limitKeys.make = func(key string) *cached[limitKeys] {
+		return newCached(r, 2*time.Second, func(ctx context.Context) (limitKeys, error) { return h.readLimitKeys(ctx, key) })
 	}
 	r.flow.make = func(key string) *cached[flow.Graph] {
 		return newCached(r, 5*time.Second, func(ctx context.Context) (flow.Graph, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/chart"
 	"github.com/falldue/falldue/internal/words"
+	"github.com/falldue/falldue/ops"
 )
 
 //go:embed templates
@@ -158,7 +159,7 @@ func troubleOf(err error) *trouble {
 	case errors.Is(err, context.DeadlineExceeded):
 		t.Text, t.Advice = "The database did not answer within the time limit.", "Narrow the filter, or look at the database's load. The page tries again."
 	case errors.Is(err, falldue.ErrNotFound):
-		t.Text, t.Advice = "There is no such thing: "+t.Text+".", "A done task is deleted after its retention."
+		t.Text, t.Advice = strings.ToUpper(t.Text[:1])+t.Text[1:]+".", "A done task is deleted after its retention."
 	}
 	return t
 }
@@ -195,6 +196,7 @@ var functions = template.FuncMap{
 	"phase":    phaseWord,
 	"flowWord": flowWord,
 	"join":     strings.Join,
+	"stepText": stepText,
 	"add":      func(a, b int) int { return a + b },
 	"prefix":   strings.TrimPrefix,
 }
@@ -293,6 +295,17 @@ func svg(label string, f chart.Figure) template.HTML {
 	d := f.Draw(chart.Width)
 	d.Title = label
 	return template.HTML(d.SVG(chart.Page)) //nolint:gosec // see above
+}
+
+// stepText says which step of an override is in effect. It is "" if there is only one.
+func stepText(o any) string {
+	switch o := o.(type) {
+	case ops.Override:
+		return ops.StepText(o)
+	case *ops.Override:
+		return ops.StepText(*o)
+	}
+	return ""
 }
 
 // takesText says how long something takes.

@@ -13,8 +13,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// shownMinutes is how many minutes a chart of throughput shows.
-const shownMinutes = 60
+// shownMinutes is how many minutes a chart of throughput shows. Of an hour, the first minute is not complete.
+const shownMinutes = 59
 
 // throughput is how runs have ended in the last hour.
 type throughput struct {
@@ -102,20 +102,21 @@ var outcomes = []struct {
 	{"other", chart.Series4, func(s ops.Span) int64 { return s.Snoozed + s.Cancelled + s.Lost + s.Expired }},
 }
 
-// throughputOf draws the last hour: runs by outcome, and how long the oldest due task had waited.
+// throughputOf draws the last hour: runs by outcome, the number of waiting tasks, and how long the oldest due task had
+// waited.
 func throughputOf(minutes reading[[]ops.Span], p ops.Pulse, now time.Time) (t throughput) {
 	if now.IsZero() || !slices.ContainsFunc(minutes.Value, func(s ops.Span) bool { return s.Started+s.Ended() > 0 || s.Measured }) {
 		return t
 	}
 	list := byMinute(minutes.Value, now)
 	axis := chart.Axis{Unit: chart.Clock, From: float64(list[0].At.Unix()), To: float64(now.Unix())}
-	oldest := chart.Series{Name: "oldest due", Color: chart.Series2, Filled: true}
+	oldest, waiting := chart.Series{Name: "oldest due", Color: chart.Series2, Filled: true}, chart.Series{Name: "waiting", Filled: true}
 	for _, m := range list {
-		at := chart.Point{X: float64(m.At.Add(time.Minute).Unix()), Y: math.NaN()}
+		end, due, tasks := float64(m.At.Add(time.Minute).Unix()), math.NaN(), math.NaN()
 		if m.Measured {
-			at.Y = m.OldestDue.Seconds()
+			due, tasks = m.OldestDue.Seconds(), float64(m.Waiting)
 		}
-		oldest.Points = append(oldest.Points, at)
+		oldest.Points, waiting.Points = append(oldest.Points, chart.Point{X: end, Y: due}), append(waiting.Points, chart.Point{X: end, Y: tasks})
 	}
 	if first, ok := p.First(); ok { // which is newer than the history
 		oldest.Points = append(oldest.Points, chart.Point{X: float64(p.At.Unix()), Y: max(p.At.Sub(first.FirstDue), 0).Seconds()})
@@ -133,10 +134,15 @@ func throughputOf(minutes reading[[]ops.Span], p ops.Pulse, now time.Time) (t th
 			series = append(series, one)
 		}
 	}
-	for _, plot := range []chart.Plot{
-		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}, Height: 80},
-		{Title: "Runs per minute, by outcome", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: series, Stacked: true, Height: 120},
-	} {
+	plots := []chart.Plot{
+		{Title: "Runs per minute, by outcome", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: series, Stacked: true},
+		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}},
+		{Title: "Tasks that wait or run", X: axis, Y: chart.Axis{Unit: chart.Count}, Series: []chart.Series{waiting}},
+	}
+	const height = 210 // of each picture, so that their axes are on one line
+	for _, plot := range plots {
+		plot.Height = 100
+		plot.Height += height - chart.Figure{Panels: []chart.Panel{plot}}.Draw(chart.Width).Height
 		t.Charts = append(t.Charts, svg(plot.Title, chart.Figure{Panels: []chart.Panel{plot}}))
 	}
 	for _, m := range slices.Backward(list) {

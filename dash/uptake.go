@@ -14,7 +14,9 @@ type uptake struct {
 	Change ops.Override
 	// Workers are the live workers, the ones that do not apply it first.
 	Workers []uptakeWorker
-	// Applied is how many of them apply it, and Refused how many cannot.
+	// Ramp has the steps of the change, or is nil if it has one.
+	Ramp *stepsView
+	// Applied is the number of workers that apply the change, and Refused the number that cannot.
 	Applied, Refused int
 }
 
@@ -42,6 +44,7 @@ func uptakeOf(history []ops.Override, s falldue.Subject, p ops.Pulse) *uptake {
 			return nil
 		}
 		u := appliedBy(o, p.Workers)
+		u.Ramp = stepsOf(o, p.At)
 		return &u
 	}
 	return nil
@@ -87,3 +90,50 @@ func (u uptake) Shown() []uptakeWorker { return u.Workers[:min(len(u.Workers), s
 
 // Whole reports whether all workers apply the change.
 func (u uptake) Whole() bool { return u.Applied == len(u.Workers) }
+
+// stepsView has the steps of an override, as a page shows them.
+type stepsView struct {
+	// Number is the step in effect, of so many.
+	Number, Of int
+	Now        stepView
+	// Next are the steps after it, and Last is the last one if More steps are between.
+	Next []stepView
+	More int
+	Last *stepView
+	End  time.Time // of the override, or zero
+}
+
+// stepView is a step, and how long after the one before it begins.
+type stepView struct {
+	Formula string
+	At      time.Time
+	Gap     time.Duration
+}
+
+// shownSteps is how many steps to come a page shows.
+const shownSteps = 4
+
+// stepsOf returns the steps of an override, or nil if it has only one.
+func stepsOf(o ops.Override, now time.Time) *stepsView {
+	if len(o.Steps) < 2 {
+		return nil
+	}
+	s := &stepsView{Of: len(o.Steps), End: o.Until}
+	for i, step := range o.Steps {
+		one := stepView{Formula: ops.OverrideName(step.Formula), At: o.At.Add(step.After)}
+		if i > 0 {
+			one.Gap = step.After - o.Steps[i-1].After
+		}
+		switch {
+		case i == 0 || !one.At.After(now):
+			s.Number, s.Now = i+1, one
+		case len(s.Next) < shownSteps:
+			s.Next = append(s.Next, one)
+		case i == len(o.Steps)-1:
+			s.Last = &one
+		default:
+			s.More++
+		}
+	}
+	return s
+}

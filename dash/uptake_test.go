@@ -71,7 +71,7 @@ func TestRampIsProposed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dash.Expire(s.h)
-	text := s.see("policy?subject=kind:webhook&override=30m&until=&weigh=1", "It makes a herd", "Proposed ramp:", "steps in", "per-minute=")
+	text := s.see("policy?subject=kind:webhook&override=30m&until=&weigh=1", "It causes a retry storm", "Proposed ramp:", "steps in", "per-minute=")
 	_, link, _ := strings.Cut(text, `class="button" href="policy?`)
 	link, _, _ = strings.Cut(link, "#weighed")
 	query, err := url.ParseQuery(strings.ReplaceAll(link, "&amp;", "&"))

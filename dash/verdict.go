@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/words"
@@ -23,6 +24,9 @@ type cause struct {
 	Advice string
 	Links  []step
 	weight int // orders causes of a level
+	// kind is the kind whose tasks fail with one error, and others what several such kinds have in common, such as
+	// "kinds are failing".
+	kind, others string
 }
 
 // step is a link to where something can be done.
@@ -42,6 +46,7 @@ type state struct {
 	Overdue   []ops.Overdue
 	Failures  ops.Failures
 	Schedules []periodic.Info
+	Minutes   []ops.Span // of each kind, of the last hour
 	// Errors reports whether the user may see errors of tasks.
 	Errors bool
 }
@@ -64,7 +69,7 @@ const (
 // judge says whether something is wrong.
 func judge(s state) verdict {
 	v := verdict{Now: s.At}
-	v.Causes = slices.Concat(s.noWorkers(), s.failing(), s.backlog(), s.overdue(), s.unhandled(), s.deaths(), s.workers(), s.late())
+	v.Causes = slices.Concat(s.noWorkers(), folded(s.failing()), folded(s.backlog()), s.overdue(), s.unhandled(), folded(s.deaths()), s.workers(), s.late())
 	slices.SortStableFunc(v.Causes, func(a, b cause) int {
 		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(b.weight, a.weight))
 	})
@@ -82,6 +87,50 @@ func judge(s state) verdict {
 		}
 	}
 	return v
+}
+
+// foldFrom is the number of kinds from which one cause says that all fail with the same error.
+const foldFrom = 3
+
+// folded puts the causes of kinds with the same error together: one partner that is down makes many kinds fail.
+func folded(list []cause) (few []cause) {
+	type group struct {
+		level  ops.Level
+		advice string // names the error
+	}
+	groups := map[group][]cause{}
+	for _, c := range list {
+		groups[group{c.Level, c.Advice}] = append(groups[group{c.Level, c.Advice}], c)
+	}
+	for _, c := range list {
+		key := group{c.Level, c.Advice}
+		switch same := groups[key]; {
+		case c.Advice == "" || 0 < len(same) && len(same) < foldFrom:
+			few = append(few, c)
+		case same != nil:
+			few = append(few, merged(same))
+			groups[key] = nil
+		}
+	}
+	return few
+}
+
+// merged returns one cause in place of the causes of several kinds.
+func merged(list []cause) cause {
+	c, kinds := list[0], []string{}
+	for _, other := range list {
+		kinds = append(kinds, other.kind)
+		if !other.Since.IsZero() && (c.Since.IsZero() || other.Since.Before(c.Since)) {
+			c.Since, c.Earlier = other.Since, other.Earlier
+		}
+	}
+	named := strings.Join(kinds[:min(len(kinds), foldFrom)], ", ")
+	if more := len(kinds) - foldFrom; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	c.Text = fmt.Sprintf("%s %s: %s", words.Number(int64(len(kinds))), c.others, named)
+	c.Links = []step{{"See the errors", "failures"}, {"Policies", "policies"}}
+	return c
 }
 
 // waits reports whether tasks wait or run.
@@ -112,7 +161,7 @@ func (s state) failing() (list []cause) {
 			continue
 		}
 		kind := k.Kind
-		c := cause{Level: ops.Broken, weight: 5, Text: fmt.Sprintf("%s is failing: %v", kind, k)}
+		c := cause{Level: ops.Broken, weight: 5, Text: fmt.Sprintf("%s is failing: %v", kind, k), kind: kind, others: "kinds are failing"}
 		if k.Done > 0 {
 			c.Level = ops.Attention
 		}
@@ -128,11 +177,41 @@ func (s state) failing() (list []cause) {
 			}
 			c.Earlier = c.Earlier || g.Earlier
 		}
+		if since, earlier := s.failsSince(kind); !since.IsZero() && (c.Since.IsZero() || since.Before(c.Since)) {
+			c.Since, c.Earlier = since, earlier
+		}
 		subject := "kind:" + kind
 		c.Links = []step{{"See the errors", link("failures", "kind", kind)}, {"Slow retries down", link("policy", "subject", subject, "form", "slow", "factor", "4")}, {"Hold retries", link("policy", "subject", subject, "form", "hold")}}
 		list = append(list, c)
 	}
 	return list
+}
+
+// failsSince returns the first of the last minutes in which most attempts of a kind failed, and whether that is the
+// first minute of the history. The time is zero if the history has no such minute.
+func (s state) failsSince(kind string) (since time.Time, earlier bool) {
+	runs := map[int64]ops.KindRuns{} // by the second at which the minute began
+	first := s.At
+	for _, m := range s.Minutes {
+		if m.At.Before(first) {
+			first = m.At
+		}
+		if m.Kind == kind {
+			k := runs[m.At.Unix()]
+			k.Done, k.Failed = k.Done+m.Done, k.Failed+m.Failed+m.Dead
+			runs[m.At.Unix()] = k
+		}
+	}
+	for at := s.At.Truncate(time.Minute); !at.Before(first); at = at.Add(-time.Minute) {
+		switch k := runs[at.Unix()]; {
+		case k.Done+k.Failed == 0: // it backed off
+		case k.Failed > k.Done:
+			since, earlier = at, at.Equal(first)
+		default:
+			return since, false
+		}
+	}
+	return since, earlier
 }
 
 // backlogLeast is the number of tasks of a kind that wait for a retry from which that is much.
@@ -170,7 +249,7 @@ func (s state) backlog() (list []cause) {
 			number += " or more"
 		}
 		subject := "kind:" + kind
-		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Earlier: w.Earlier, Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
+		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Earlier: w.Earlier, kind: kind, others: "kinds have failed tasks that wait for a retry", Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
 			Links: []step{{"See the errors", link("failures", "kind", kind)}, {"See when they run", link("tasks", "kind", kind, "phase", "backing_off", "order", "oldest")}, {"Change the policy", link("policy", "subject", subject)}}})
 	}
 	return list
@@ -242,7 +321,7 @@ func (s state) deaths() (list []cause) {
 	}
 	for _, kind := range kinds {
 		d := dead[kind]
-		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Earlier: d.Earlier, Text: fmt.Sprintf("Kind %s has %s", kind, words.Count(int64(d.Dead), "dead task")),
+		list = append(list, cause{Level: ops.Attention, weight: 2, Since: d.First, Earlier: d.Earlier, kind: kind, others: "kinds have dead tasks", Text: fmt.Sprintf("Kind %s has %s", kind, words.Count(int64(d.Dead), "dead task")),
 			Advice: s.mostOften(d.Error),
 			Links:  []step{{"See the errors", link("failures", "kind", kind)}, {"Retry them at a rate", link("bulk", "do", "retry", "kind", kind, "state", "dead")}}})
 	}

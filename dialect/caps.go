@@ -20,7 +20,7 @@ type Caps struct {
 	// falldue rests on it.
 	SkipLocked bool
 	// SharedLock is the end of a SELECT that locks the rows that it returns against
-	// changes. Where the engine can, several transactions may lock a row so.
+	// changes. On most engines several transactions can hold that lock.
 	SharedLock string
 	// SingleWriter: one transaction at a time writes to the database. A
 	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
@@ -36,6 +36,9 @@ type Caps struct {
 	// working, and what to do; it is empty if nothing does. Each connection is asked, as its
 	// settings may differ from other sessions. It is "" where no session can be odd.
 	OddSession string
+	// InTransaction is a query whose one integer is 1 inside a transaction. It is set where a server
+	// can undo a transaction while it prepares a statement, and report no error.
+	InTransaction string
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock, on no row, that a session can hold.
@@ -64,6 +67,9 @@ type Caps struct {
 	WritableCTE bool
 	// Lateral: a subquery in FROM may use the columns of what stands before it.
 	Lateral bool
+	// JSONLateral: LATERAL may use the columns of a JSON_TABLE, and reads an index in its order
+	// if ORDER BY names all columns of that index. LIMIT takes no column.
+	JSONLateral bool
 	// RowAddress is a system column that finds a locked row faster than its
 	// primary key does. It is "" where there is none.
 	RowAddress string

@@ -70,6 +70,10 @@ func TestClassify(t *testing.T) {
 		{dialect.MySQL, number(1053), dialect.Disconnected},
 		{dialect.MySQL, number(1203, 4031), dialect.Disconnected},
 		{dialect.MariaDB, number(1047), dialect.Disconnected},
+		// From vtgate, while it finds no primary.
+		{dialect.MySQL, number(1105), dialect.Disconnected},
+		{dialect.TiDB, number(1105), dialect.Other},
+		{dialect.MariaDB, number(1105), dialect.Other},
 		// From a Galera node that was cut off while it committed. The other nodes
 		// may have the transaction, so that it must not run again.
 		{dialect.MariaDB, number(1180), dialect.Disconnected},

@@ -10,8 +10,8 @@ package dialect
 type Name string
 
 // Dialect is how one engine writes SQL and reports errors. The methods that
-// return SQL take SQL as arguments; nothing that a user typed may be passed to
-// them, except a name to Quote.
+// return SQL take SQL as arguments: never pass text from a user to them, except
+// a name to Quote.
 type Dialect interface {
 	// Name is the engine's name.
 	Name() Name

@@ -16,17 +16,22 @@ const (
 	mysqlWholeTable = `^[^|]*\|[^|]*\| TABLE \|([^|]*\|)? (ALL|index) \|` // MySQL has the partitions before the type
 )
 
-// What keeps falldue from working in a session ([Caps.OddSession]). TiDB has no completion_type.
+// What keeps falldue from working in a session ([Caps.OddSession]). TiDB has no completion_type. [Probe] adds
+// settings that it has read from one session and that others must have, too.
 const (
 	mysqlOddSession = "select case" +
+		" when " + mysqlSelectLimit + " then concat('sql_select_limit is ', @@sql_select_limit, ', so that a SELECT leaves rows out; leave it out for falldue''s connections, or set it to its default, as in user:password@tcp(host)/database?sql_select_limit=18446744073709551615')" +
 		" when find_in_set('EMPTY_STRING_IS_NULL', @@sql_mode) > 0 then 'the sql_mode has EMPTY_STRING_IS_NULL, which makes NULL of every empty text that falldue stores; leave it out for falldue''s connections, as in user:password@tcp(host)/database?sql_mode=%27STRICT_TRANS_TABLES%27'" +
+		" when @@sql_safe_updates = 1 then 'sql_safe_updates is 1, so that the server refuses some updates; set it to 0 for falldue''s connections, as in user:password@tcp(host)/database?sql_safe_updates=0'" +
 		" when @@autocommit = 0 then 'autocommit is 0, so that statements outside a transaction have no effect; set it to 1 for falldue''s connections, as in user:password@tcp(host)/database?autocommit=1'" +
 		" when @@character_set_client <> 'utf8mb4' then concat('character_set_client is ', @@character_set_client" + mysqlSetCharset +
 		" when @@character_set_connection <> 'utf8mb4' then concat('character_set_connection is ', @@character_set_connection" + mysqlSetCharset +
 		" when @@character_set_results <> 'utf8mb4' then concat('character_set_results is ', @@character_set_results" + mysqlSetCharset
+	mysqlSelectLimit    = "@@sql_select_limit < 18446744073709551615"
+	vitessSelectLimit   = "@@sql_select_limit > 0" // vtgate has 0 for no limit
 	mysqlSetCharset     = ", ', which lacks characters; set it to utf8mb4 for falldue''s connections, as in user:password@tcp(host)/database?charset=utf8mb4')"
 	mysqlOddCompletion  = " when @@completion_type <> 'NO_CHAIN' then concat('completion_type is ', @@completion_type, ', so that a commit does more than commit; set it to NO_CHAIN for falldue''s connections, as in user:password@tcp(host)/database?completion_type=%27NO_CHAIN%27')"
-	oddEnd              = " else '' end"
+	oddEnd              = " else '' end limit 1" // sql_select_limit may be 0
 	postgresOddEncoding = "select case when pg_catalog.current_setting('server_encoding') not in ('UTF8', 'SQL_ASCII') then" +
 		" pg_catalog.concat('the database has the encoding ', pg_catalog.current_setting('server_encoding'), ', which lacks characters; create it with the encoding UTF8')" +
 		" when pg_catalog.current_setting('client_encoding') not in ('UTF8', 'SQL_ASCII') then" +
@@ -46,12 +51,12 @@ var engines = []Server{
 		Schemas: true, ReservedPrefix: "pg_", Migrations: "postgres",
 	}},
 	{Dialect: mysql{MySQL}, Caps: Caps{
-		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, OddSession: mysqlOddSession + mysqlOddCompletion + oddEnd, LossWithoutCode: true, IDStep: 1, AscendingIDs: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, OddSession: mysqlOddSession + mysqlOddCompletion + oddEnd, LossWithoutCode: true, IDStep: 1, AscendingIDs: true, JSONLateral: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, LooseScan: true, BigResult: true, PadsText: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: mysqlExplain, WholeTable: mysqlWholeTable,
 	}},
 	{Dialect: mysql{MariaDB}, Caps: Caps{
-		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, OddSession: mysqlOddSession + mysqlOddCompletion + oddEnd, LossWithoutCode: true, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
+		LockRows: true, SkipLocked: true, SharedLock: " lock in share mode", Begin: mysqlBegin, Locks: NamedLocks, OddSession: mysqlOddSession + mysqlOddCompletion + oddEnd, InTransaction: "select cast(@@in_transaction as signed)", LossWithoutCode: true, InsertReturning: true, AscendingIDs: true, Upsert: OnDuplicateKey,
 		Rows: Unions, NarrowUnions: true, UnionValues: true, LooseScan: true, BigResult: true, PadsText: true, CachesStatistics: true, Migrations: "mysql",
 		Catalog: InnoDBCatalog, Explain: "explain ", WholeTable: mysqlWholeTable,
 	}},

@@ -68,7 +68,7 @@ func (mysql) Clock() Clock {
 }
 
 // Classify reads the server's error number.
-func (mysql) Classify(err error) Class {
+func (m mysql) Classify(err error) Class {
 	number, ok := mysqlerror.Number(err)
 	if !ok {
 		return classifyConn(err)
@@ -98,6 +98,10 @@ func (mysql) Classify(err error) Class {
 		9001, 9002, 9003, 9004, 9005, // TiDB: no answer from PD or TiKV, or they are busy
 		1180: // failed during COMMIT; of a Galera node that was cut off the others may have the transaction
 		return Disconnected
+	case 1105: // unknown; Vitess sends it while a keyspace has no primary, and TiDB for much else
+		if m.name == MySQL {
+			return Disconnected
+		}
 	}
 	return Other
 }

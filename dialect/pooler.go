@@ -11,11 +11,10 @@ import (
 	"time"
 )
 
-// ErrTransactionPooling is wrapped by the errors of [Probe] and [PoolTransactions], and
-// by errors of statements, for a driver that cannot work behind a pooler in transaction
-// mode as it is set. Such a pooler gives each transaction any session that is free,
-// which may lack what the driver prepared, or have what another process prepared. It
-// wraps [ErrUnsupported].
+// ErrTransactionPooling is the error of [Probe], [PoolTransactions] and statements if the
+// driver's settings cannot work behind a pooler in transaction mode. Such a pooler gives each
+// transaction any free session: it may lack the statements that the driver prepared, or have
+// statements of another process. It wraps [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
 	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
 
@@ -26,7 +25,7 @@ var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction anot
 // PostgreSQL.
 func PoolTransactions(ctx context.Context, db Queryer, s Server) (Server, error) {
 	if s.Name() != Postgres {
-		return s, fmt.Errorf("%w: %s behind a pooler in transaction mode; only PostgreSQL may be", ErrUnsupported, s.Name())
+		return s, fmt.Errorf("%w: %s behind a pooler in transaction mode; TransactionPooling is only for PostgreSQL", ErrUnsupported, s.Name())
 	}
 	if err := sendsInOneStep(ctx, db); err != nil {
 		return s, err

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,7 +37,7 @@ type Queryer interface {
 // [ErrUnsupported] for a server that falldue cannot work on.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
-	if err := db.QueryRowContext(ctx, "select version()").Scan(&text); err != nil {
+	if err := db.QueryRowContext(ctx, "select version() limit 1").Scan(&text); err != nil { // MySQL's sql_select_limit may be 0
 		if (postgres{}).Classify(err) == PreparedStatementMissing {
 			return Server{}, fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 		}
@@ -69,7 +70,7 @@ func withoutDSN(err error) error {
 
 // postgresServer returns a server of a version that is new enough.
 func postgresServer(text string) (Server, error) {
-	if err := atLeast(Postgres, text, version{12, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
+	if err := atLeast(Postgres, text, version{12, 0, 0}, "LATERAL, materialized CTEs and log10"); err != nil {
 		return Server{}, err
 	}
 	return serverOf(Postgres, text), nil
@@ -92,9 +93,12 @@ func probePostgres(ctx context.Context, db Queryer, text string) (Server, error)
 
 // mysqlServer returns a server of a version that is new enough.
 func mysqlServer(name Name, text string) (Server, error) {
-	oldest, why := version{8, 0}, "SKIP LOCKED and CHECK"
-	if name == MariaDB {
-		oldest = version{10, 6}
+	oldest, why := version{8, 0, 0}, "SKIP LOCKED and CHECK"
+	switch name {
+	case MySQL:
+		oldest, why = version{8, 0, 16}, "SKIP LOCKED, LATERAL and CHECK"
+	case MariaDB:
+		oldest = version{10, 6, 0}
 	}
 	if err := atLeast(name, text, oldest, why); err != nil {
 		return Server{}, err
@@ -107,6 +111,14 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	if err != nil {
 		return Server{}, err
 	}
+	var variable string // Vitess evaluates it, and leaves version() to MySQL
+	if err := db.QueryRowContext(ctx, "select @@version limit 1").Scan(&variable); err != nil {
+		return Server{}, fmt.Errorf("dialect: read the server's version: %w", err)
+	}
+	if strings.Contains(variable, "Vitess") {
+		s.Caps.JSONLateral = false // vtgate plans no JSON_TABLE
+		s.Caps.OddSession = strings.Replace(s.Caps.OddSession, mysqlSelectLimit, vitessSelectLimit, 1)
+	}
 	if err := probeSession(ctx, db, s.Caps.OddSession); err != nil {
 		return Server{}, err
 	}
@@ -116,13 +128,22 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	}
 	if !s.Caps.InsertReturning {
 		s.Caps.IDStep = step
+		s.Caps.refuseLater("@@auto_increment_increment <> "+strconv.FormatInt(step, 10), "auto_increment_increment")
 	}
-	var variable, level string // the first one has the older name, on servers that have both
+	var level string // the first one has the older name, on servers that have both
 	if err := db.QueryRowContext(ctx, "show variables where variable_name in ('tx_isolation', 'transaction_isolation')").Scan(&variable, &level); err != nil {
 		return Server{}, fmt.Errorf("dialect: read the session's isolation level: %w", err)
 	}
-	s.Caps.DirtyReads = level == "READ-UNCOMMITTED"
+	if s.Caps.DirtyReads = level == "READ-UNCOMMITTED"; !s.Caps.DirtyReads {
+		s.Caps.refuseLater("@@"+variable+" = 'READ-UNCOMMITTED'", variable)
+	}
 	return s, nil
+}
+
+// refuseLater makes sessions odd in which a variable fulfils a condition: Probe has read another value.
+func (c *Caps) refuseLater(condition, variable string) {
+	c.OddSession = strings.TrimSuffix(c.OddSession, oddEnd) + " when " + condition + " then concat('" + variable + " is ', @@" + variable +
+		", ' and was another value when falldue.New was called; do not change it, or restart the program')" + oddEnd
 }
 
 // probeSession refuses a session that a query finds odd.
@@ -144,7 +165,7 @@ func OddSession(what string) error {
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
-	if err := atLeast(SQLite, text, version{3, 46}, "long formulas, whose parentheses an older parser does not hold, and exact numbers"); err != nil {
+	if err := atLeast(SQLite, text, version{3, 46, 0}, "long formulas, whose parentheses an older parser does not hold, and exact numbers"); err != nil {
 		return Server{}, err
 	}
 	var eight float64
@@ -164,11 +185,19 @@ func serverOf(name Name, version string) Server {
 	return s
 }
 
-type version struct{ major, minor int }
+type version struct{ major, minor, patch int }
 
-var versionPattern = regexp.MustCompile(`(\d+)\.(\d+)`)
+// String is as in "12.0", or "8.0.16".
+func (v version) String() string {
+	if v.patch == 0 {
+		return fmt.Sprintf("%d.%d", v.major, v.minor)
+	}
+	return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
+}
 
-// versionOf finds the first "major.minor" in a server's version text.
+var versionPattern = regexp.MustCompile(`(\d+)\.(\d+)(?:\.(\d+))?`)
+
+// versionOf finds the first "major.minor", or "major.minor.patch", in a server's version text.
 func versionOf(text string) version {
 	m := versionPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -176,13 +205,14 @@ func versionOf(text string) version {
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
-	return version{major, minor}
+	patch, _ := strconv.Atoi(m[3])
+	return version{major, minor, patch}
 }
 
 func atLeast(name Name, text string, oldest version, why string) error {
 	v := versionOf(text)
-	if v.major > oldest.major || v.major == oldest.major && v.minor >= oldest.minor {
+	if cmp.Or(cmp.Compare(v.major, oldest.major), cmp.Compare(v.minor, oldest.minor), cmp.Compare(v.patch, oldest.patch)) >= 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is %q; falldue needs %d.%d or newer, for %s", ErrUnsupported, name, text, oldest.major, oldest.minor, why)
+	return fmt.Errorf("%w: %s is %q; falldue needs %v or newer, for %s", ErrUnsupported, name, text, oldest, why)
 }

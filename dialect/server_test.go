@@ -17,6 +17,7 @@ func TestVersions(t *testing.T) {
 		"PostgreSQL 11.22 (Debian 11.22-1)": postgres,
 		"PostgreSQL 9.6.1":                  postgres,
 		"5.7.44-log":                        func(v string) (Server, error) { return probeMySQL(ctx, none, MySQL, v) },
+		"8.0.15":                            func(v string) (Server, error) { return probeMySQL(ctx, none, MySQL, v) },
 		"10.5.29-MariaDB":                   func(v string) (Server, error) { return probeMySQL(ctx, none, MariaDB, v) },
 		"3.45.3":                            func(v string) (Server, error) { return probeSQLite(ctx, none, v) },
 	} {
@@ -34,6 +35,14 @@ func TestVersions(t *testing.T) {
 		if s, err := mysqlServer(MariaDB, text); err != nil || !s.Caps.InsertReturning {
 			t.Errorf("%s: %+v, error %v", text, s, err)
 		}
+	}
+	for _, text := range []string{"8.0.16", "9.7.4-2"} {
+		if s, err := mysqlServer(MySQL, text); err != nil || !s.Caps.JSONLateral {
+			t.Errorf("%s: %+v, error %v", text, s, err)
+		}
+	}
+	if _, err := mysqlServer(TiDB, "8.0.11-TiDB-v8.5.0"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"slices"
 	"testing"
+	"time"
 )
 
 // row1 is the only row of a task in a history written by hand.
@@ -45,6 +47,9 @@ func TestCheckerJudgesStepsAndChanges(t *testing.T) {
 	}
 	version := func(n int) func(*Row) { return func(r *Row) { r.Version = n } }
 	saw := func(n int) Event { return Event{What: Saw, Attempt: n} }
+	expiredAfter := func(d time.Duration) func(*Row) {
+		return func(r *Row) { r.CreatedAt, r.EndedAt = time.Unix(0, 0), time.Unix(0, 0).Add(d) }
+	}
 	record := func(r *Row) { r.Records = []Record{{1, 1, "retried", "w/1"}} }
 	for name, c := range map[string]struct {
 		history []Event
@@ -88,8 +93,14 @@ func TestCheckerJudgesStepsAndChanges(t *testing.T) {
 			append(append(ranOnce(1, OutcomeDone), event(GivenUp, 1, 1, "")), ranOnce(2, OutcomeDone)...),
 			row1(plainName, "done", 2, record), Verdict{},
 		},
-		"the end of a handler that was given up": {append(ranOnce(1, OutcomeDone), event(GivenUp, 1, 1, "")), row1(plainName, "done", 1, nil), Verdict{StaleSettles: 1}},
-		"a dead task that halts its sequence":    {ranOnce(1, OutcomeDiscarded), row1(haltingName, "dead", 1, func(r *Row) { r.Records = []Record{{1, 1, "dead", "w/1"}} }), Verdict{Lost: 1}},
+		"the end of a handler that was given up":   {append(ranOnce(1, OutcomeDone), event(GivenUp, 1, 1, "")), row1(plainName, "done", 1, nil), Verdict{StaleSettles: 1}},
+		"a task that expired":                      {nil, row1(expiringName, "cancelled", 0, expiredAfter(time.Second)), Verdict{}},
+		"a task that expired early":                {nil, row1(expiringName, "cancelled", 0, expiredAfter(time.Millisecond)), Verdict{StaleSettles: 1}},
+		"a task that expired after it had started": {ranOnce(1, OutcomeFailed), row1(expiringName, "cancelled", 1, func(r *Row) { expiredAfter(time.Second)(r); record(r) }), Verdict{StaleSettles: 1}},
+		"a task that repeats itself":               {append(ranOnce(1, OutcomeRepeated), ranOnce(2, OutcomeDone)...), row1(repeatedName, "done", 2, nil), Verdict{}},
+		"a repeat that ended its task":             {ranOnce(1, OutcomeRepeated), row1(repeatedName, "done", 1, nil), Verdict{StaleSettles: 1}},
+		"failures that counted after a repeat":     {slices.Concat(ranOnce(1, OutcomeRepeated), ranOnce(2, OutcomeFailed)), row1(repeatedName, "dead", 2, func(r *Row) { r.Records = []Record{{2, 2, "dead", "w/1"}} }), Verdict{StaleSettles: 1}},
+		"a dead task that halts its sequence":      {ranOnce(1, OutcomeDiscarded), row1(haltingName, "dead", 1, func(r *Row) { r.Records = []Record{{1, 1, "dead", "w/1"}} }), Verdict{Lost: 1}},
 	} {
 		got := Checker{MaxAttempts: maxAttempts}.Check(c.history, c.table)
 		if got.Lost != c.want.Lost || got.Doubled != c.want.Doubled || got.StaleSettles != c.want.StaleSettles || got.Early+got.Exceeded != 0 {

@@ -28,7 +28,7 @@ type Verdict struct {
 	// or although it had died.
 	Early int
 	// Exceeded counts tasks that ran beside more tasks than their limit allows, or started
-	// although their rate was used up. It is 1 if nobody could count how many ran.
+	// although their rate was used up or they had expired. If no count of running tasks succeeded, it is at least 1.
 	Exceeded int
 	// Findings describe the first few of the tasks counted above.
 	Findings []string
@@ -135,7 +135,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 	groups := changesOf(history)
 	for _, l := range lives {
 		l.retried = l.retried || slices.ContainsFunc(groups[groupOf(l.key)], made.retries) ||
-			slices.ContainsFunc(l.rows, func(r Row) bool { return r.Kind == haltingName })
+			slices.ContainsFunc(l.rows, func(r Row) bool { return r.Kind == haltingName || r.Kind == repeatedName })
 		sortSteps(l.steps)
 		slices.SortStableFunc(l.started, func(a, b Event) int { return int(a.Fence - b.Fence) })
 		slices.Sort(l.ids)
@@ -143,6 +143,7 @@ func (c Checker) Check(history []Event, table []Row) Verdict {
 		v.count(&v.Lost, "lost", l.key, c.lost(l))
 		v.count(&v.Doubled, "doubled", l.key, c.doubled(l))
 		v.count(&v.StaleSettles, "stale settle", l.key, c.stale(l))
+		v.count(&v.Exceeded, "exceeded", l.key, startedLate(l))
 	}
 	for _, f := range tooEarly(lives) {
 		v.count(&v.Early, "early", f.key, f.text)
@@ -190,7 +191,7 @@ func (c Checker) lost(l *life) string {
 		}
 	}
 	for _, r := range l.rows {
-		if r.State != "done" && (r.State != "dead" || r.Kind == haltingName) && len(r.After) == 0 {
+		if expired := r.State == "cancelled" && r.Kind == expiringName; r.State != "done" && (r.State != "dead" || r.Kind == haltingName) && !expired && len(r.After) == 0 {
 			return fmt.Sprintf("id %d ended as %s", r.ID, r.State)
 		}
 	}
@@ -238,9 +239,9 @@ func (c Checker) doubled(l *life) string {
 
 // stale returns which settle took effect wrongly, or "".
 func (c Checker) stale(l *life) string {
-	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.staleReport, c.staleParts, c.missingRecord, c.miscounted}
+	checks := []func(*life, Row) string{c.staleRecord, c.staleEffect, c.staleState, c.staleReport, c.staleParts, c.expiredWrongly, c.remembered, c.missingRecord, c.miscounted}
 	if l.retried { // which counts attempts from 0, and of a run that was cancelled before it there is no record
-		checks = checks[:5]
+		checks = checks[:7]
 	}
 	for _, r := range l.rows {
 		for _, check := range checks {
@@ -327,7 +328,7 @@ func (c Checker) staleState(l *life, r Row) string {
 			return fmt.Sprintf("it is done by claim %d, the last claim is %d, and that ended as %q", r.Result, r.Fence, end.Outcome)
 		}
 	case "dead":
-		if !started && !c.Calm && r.Attempts >= c.MaxAttempts {
+		if !started && !c.Calm && r.Attempts >= c.maxAttempts(r) {
 			return "" // its last attempt was lost with a worker
 		}
 		if ending != OutcomeFailed && ending != OutcomeDiscarded {

@@ -33,6 +33,7 @@ type database struct {
 	cluster *cluster                                   // the run's own, or nil
 	standby *server                                    // of own, or nil
 	pooler  *server                                    // in front of own, or nil
+	vitess  []string                                   // the command that changes the Vitess cluster of the database, or nil
 	unwatch func()                                     // no longer starts the pooler again, or nil
 }
 
@@ -48,6 +49,9 @@ func openDatabase(ctx context.Context, program, engine, folder string, pooled bo
 	}
 	dsn := os.Getenv(testdb.ServerVariable(engine))
 	switch {
+	case dsn != "" && engine == testdb.MySQL && os.Getenv(testdb.ControlVariable) != "":
+		d.dsn, d.vitess = dsn, strings.Fields(os.Getenv(testdb.ControlVariable))
+		return d, nil // its keyspace is for the run alone
 	case dsn != "":
 	case engine == testdb.Galera:
 		var err error
@@ -89,7 +93,7 @@ func openDatabase(ctx context.Context, program, engine, folder string, pooled bo
 		d.close(ctx)
 		return nil, err
 	}
-	if hasWorker(engine) {
+	if d.hasWorker() {
 		if err := createWorker(ctx, db, d.name); err != nil {
 			d.close(ctx)
 			return nil, err
@@ -180,7 +184,7 @@ func (d *database) serve(ctx context.Context, how string) (dsn string, err error
 // close drops the database, or ends the server with it.
 func (d *database) close(ctx context.Context) {
 	switch {
-	case d.engine == testdb.SQLite:
+	case d.engine == testdb.SQLite, d.vitess != nil:
 	case d.cluster != nil:
 		d.cluster.close()
 	case d.own != nil:

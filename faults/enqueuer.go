@@ -84,7 +84,7 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 	for i := range params {
 		e.made++
 		keys[i] = keyOf(e.Name, e.made)
-		kind, opts := e.kinds.plain, falldue.EnqueueOptions{}
+		kind, job, opts := e.kinds.plain, Job{Key: keys[i]}, falldue.EnqueueOptions{}
 		switch {
 		case e.made%transactionalEvery == 0:
 			kind = e.kinds.transactional
@@ -102,8 +102,13 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			kind = e.kinds.stepped
 		case e.Limited && e.made%gatheredEvery == 0:
 			kind = e.kinds.gathered
+		case e.Limited && e.made%expiringEvery == 0:
+			kind = e.kinds.expiring
+			job.Expired, opts = expiring(e.made)
+		case e.Limited && e.made%repeatedEvery == 0:
+			kind = e.kinds.repeated
 		}
-		params[i] = kind.Params(Job{Key: keys[i]}, opts)
+		params[i] = kind.Params(job, opts)
 	}
 	switch e.dice.IntN(4) {
 	case 0:

@@ -142,7 +142,7 @@ func (f *fleet) reach(s *slot) (driver, dsn string, err error) {
 		settings["wsrep_sync_wait"] = []string{"0", "7"}[s.dice.IntN(2)]
 	}
 	dsn, err = changed(f.db.engine, f.db.dsn, s.link.address(), "", settings)
-	if err == nil && hasWorker(f.db.engine) {
+	if err == nil && f.db.hasWorker() {
 		dsn, err = asWorker(dsn)
 	}
 	return driver, dsn, err

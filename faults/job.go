@@ -22,6 +22,8 @@ type Job struct {
 	OnDeath onDeath `json:"on_death,omitempty"`
 	// Dies says that the job is never done: it is discarded instead.
 	Dies bool `json:"dies,omitempty"`
+	// Expired says that the job has expired before its enqueue.
+	Expired bool `json:"expired,omitempty"`
 	// Version counts the changes of the job's arguments while it waits.
 	Version int `json:"version,omitempty"`
 }
@@ -41,9 +43,10 @@ var policies = []string{
 // effect. Few limited jobs run at once, and fewer of one key. The ordered jobs of a key run
 // one after the other. Few rated jobs start at a time. Jobs of the kind changed are cancelled, retried
 // and deleted. A stepped job has steps, and gathered jobs run in batches. An amended job is changed while it waits.
-// Handlers of stubborn jobs get stuck. A dead job of the kind halting halts its sequence until the job is retried.
+// Handlers of stubborn jobs get stuck. A dead job of the kind halting halts its sequence until the job is retried. An
+// expiring job is not run if it starts late. A repeated job runs again after it has succeeded.
 type kinds struct {
-	plain, transactional, limited, ordered, rated, changed, stepped, gathered, amended, stubborn, halting falldue.Kind[Job]
+	plain, transactional, limited, ordered, rated, changed, stepped, gathered, amended, stubborn, halting, expiring, repeated falldue.Kind[Job]
 }
 
 const plainName, transactionalName = "plain", "transactional"
@@ -57,6 +60,11 @@ func newKinds(policy string) (kinds, error) {
 	k := kinds{plain: falldue.NewKind[Job](plainName, cfg), transactional: falldue.NewKind[Job](transactionalName, cfg)}
 	k.changed = falldue.NewKind[Job](changedName, cfg)
 	k.stepped, k.gathered, k.amended = falldue.NewKind[Job](steppedName, cfg), falldue.NewKind[Job](gatheredName, cfg), falldue.NewKind[Job](amendedName, cfg)
+	cfg.Policy = p.WithMaxAttempts(repeatAttempts)
+	k.repeated = falldue.NewKind[Job](repeatedName, cfg)
+	cfg.Policy = p.WithStartWithin(expiresAfter)
+	k.expiring = falldue.NewKind[Job](expiringName, cfg)
+	cfg.Policy = p
 	cfg.Timeout = stubbornTimeout
 	k.stubborn = falldue.NewKind[Job](stubbornName, cfg)
 	cfg.Timeout = 0

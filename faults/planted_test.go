@@ -96,7 +96,7 @@ var (
 	// Heartbeats without effect, so that leases expire while handlers run. That
 	// is no bug, but the other bugs need it to show.
 	withoutHeartbeats = rewrite{`^update`, `set updated_at = \(`, `set updated_at = t.updated_at + 0 * (`}
-	// Heartbeats that report every claim as still held, so that handlers go on.
+	// Heartbeats that report every claim as still held, so that handlers continue.
 	withoutNews = rewrite{`^select t\.id`, byClaim + ` and t\.claimed_by = \?`, byTask + ` and ? <> ''`}
 	// Settles that check neither the claim nor its worker: of tasks that are
 	// done, and of others.
@@ -113,6 +113,10 @@ var (
 	noCount = rewrite{`^select count\(\*\) from falldue_tasks`, `claimed_by`, `claimed`}
 	// Permits of rates that are free at once.
 	noneIsSpent = rewrite{`^update "falldue_permits"`, `\+ \((s\.wait|\?)\)\)`, `+ 0 * ($1))`}
+	// Claims that read the time when a task fell due, and take expired tasks, and upkeep that finds none of these.
+	anyTime   = rewrite{`nullif\(rtrim\(claimed_by\)`, `cast\(\(cast\(round\(julianday\('now'\) \* 86400000\.0\) as integer\) - 210866760000000\) \* 1000 as integer\), nullif`, `cast(updated_at as integer), nullif`}
+	anySince  = rewrite{`nullif\(rtrim\(claimed_by\)`, `updated_at >= \?`, `updated_at >= 0 * ?`}
+	noneIsOld = rewrite{`^select id, cast\(updated_at as integer\) from`, `limit \?`, `limit 0 * ?`}
 	// Tasks that seem to have left their sequences.
 	noneIsLeft = rewrite{`^select t\.id, t\.name, t\.n`, `case when k\.fence = t\.fence then k\.state else '' end`, `''`}
 	// Unique keys whose holders seem to have ended.
@@ -185,6 +189,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{
 			name: "rates without a window",
 			work: []rewrite{noneIsSpent}, only: ratedName, tasks: 1000, tries: 3, longest: time.Second,
+			found: func(v Verdict) bool { return v.Exceeded > 0 },
+		},
+		{
+			name: "expired tasks that are claimed",
+			work: []rewrite{anyTime, anySince, noneIsOld}, only: expiringName, tasks: 400, tries: 1, longest: time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{

@@ -31,8 +31,8 @@ func rates() []falldue.Limit {
 // ratedKey returns the key of the rated job with a number: one of two.
 func ratedKey(number int) string { return strconv.Itoa(number / ratedEvery % 2) }
 
-// rated runs a job whose starts have a rate, and records when it started by the database.
-func (w *worker) rated(ctx context.Context, t falldue.Task[Job]) error {
+// noted runs a job that falldue settles, and records when it was claimed, as the database has it.
+func (w *worker) noted(ctx context.Context, t falldue.Task[Job]) error {
 	w.noteClaim(ctx, t)
 	return w.plain(ctx, t)
 }

@@ -38,13 +38,15 @@ func asWorker(dsn string) (string, error) {
 	return cfg.FormatDSN(), nil
 }
 
-// hasWorker reports whether processes connect to an engine as that user.
-func hasWorker(engine string) bool { return engine == testdb.MySQL || engine == testdb.MariaDB }
+// hasWorker reports whether processes connect to the database as that user. Vitess creates no users.
+func (d *database) hasWorker() bool {
+	return d.vitess == nil && (d.engine == testdb.MySQL || d.engine == testdb.MariaDB)
+}
 
 // canRefuse reports whether the run can make the database read-only without harm to
 // others. On PostgreSQL that is one database, on MySQL and MariaDB the whole server.
 func canRefuse(r *Run) bool {
-	return r.db.engine == testdb.Postgres || hasWorker(r.db.engine) && r.db.restart != nil
+	return r.db.engine == testdb.Postgres || r.db.hasWorker() && r.db.restart != nil
 }
 
 // refuseWrites makes the server read-only for a while.

@@ -113,7 +113,7 @@ func (r *Run) prepare(ctx context.Context) (err error) {
 	if _, err := r.admin.ExecContext(ctx, createEffects); err != nil {
 		return err
 	}
-	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, poolerFaults, diskFaults, nodeFaults, sqlFaults)); err != nil {
+	if r.faults, err = r.choose(slices.Concat(processFaults, networkFaults, serverFaults, poolerFaults, diskFaults, nodeFaults, vitessFaults, sqlFaults)); err != nil {
 		return err
 	}
 	r.fleet, err = newFleet(r.Program, r.Folder, r.Seed, r.db)
@@ -176,8 +176,10 @@ func (r *Run) finish(ctx context.Context) error {
 	if err := r.fleet.stop(ctx, enqueuerPart); err != nil {
 		return err
 	}
-	if err := undamaged(ctx, r.admin, r.Engine); err != nil {
-		return err
+	if !onVitess(r) { // it has no CHECK TABLE
+		if err := undamaged(ctx, r.admin, r.Engine); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(pauseSchedules(ctx, r.queue), deleteParked(ctx, r.queue)); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// pause stops a process by SIGSTOP, and resume lets it go on.
+// pause stops a process by SIGSTOP, and resume lets it continue.
 func pause(p *os.Process) error  { return p.Signal(syscall.SIGSTOP) }
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 

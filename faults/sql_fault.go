@@ -14,13 +14,14 @@ import (
 
 // sqlFaults are the faults that other sessions cause. Two of them do not apply to the
 // TiDB of the tests: its LOCK TABLES does nothing, and a KILL during a statement can
-// make the whole server panic while it rolls back.
+// make the whole server panic while it rolls back. Nor do they apply to Vitess: its LOCK
+// TABLES does nothing, and it lists no sessions of its clients.
 var sqlFaults = []fault{
-	{"end the sessions", func(r *Run) bool { return hasLinks(r) && r.db.engine != testdb.TiDB }, func(ctx context.Context, r *Run, _ *rand.Rand) error {
+	{"end the sessions", func(r *Run) bool { return hasLinks(r) && r.db.engine != testdb.TiDB && !onVitess(r) }, func(ctx context.Context, r *Run, _ *rand.Rand) error {
 		return endSessions(ctx, r)
 	}},
 	// Galera has no locks of tables, and a node may hang when one is asked for.
-	{"lock the table", func(r *Run) bool { return r.db.engine != testdb.Galera && r.db.engine != testdb.TiDB }, func(ctx context.Context, r *Run, dice *rand.Rand) error {
+	{"lock the table", func(r *Run) bool { return r.db.engine != testdb.Galera && r.db.engine != testdb.TiDB && !onVitess(r) }, func(ctx context.Context, r *Run, dice *rand.Rand) error {
 		take, release := lockTable(r.db.engine)
 		return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
 			for _, stmt := range take {

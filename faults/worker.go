@@ -131,13 +131,15 @@ func (r Role) Work(ctx context.Context) error {
 	falldue.Handle(q, kinds.transactional, w.transactional)
 	falldue.Handle(q, kinds.limited, w.limited)
 	falldue.Handle(q, kinds.ordered, w.plain)
-	falldue.Handle(q, kinds.rated, w.rated)
+	falldue.Handle(q, kinds.rated, w.noted)
 	falldue.Handle(q, kinds.changed, w.plain)
 	falldue.Handle(q, kinds.stepped, w.stepped)
 	many.Handle(q, kinds.gathered, w.batches(), w.gathered)
 	falldue.Handle(q, kinds.amended, w.amended)
 	falldue.Handle(q, kinds.stubborn, w.stubborn)
 	falldue.Handle(q, kinds.halting, w.plain)
+	falldue.Handle(q, kinds.expiring, w.noted)
+	falldue.Handle(q, kinds.repeated, w.repeated)
 	run := q.Run
 	if r.Schedules > 0 {
 		schedules, err := periodic.New(q, secondly(kinds.plain, r.Schedules)...)

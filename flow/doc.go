@@ -4,6 +4,6 @@
 //	_, err := flow.Batch(pages...).Then(publish.Params(book)).Enqueue(ctx, q)
 //	_, err := flow.Chain(pack, ship, bill).EnqueueTx(ctx, q, tx)
 //
-// A task that runs after others is [falldue.StateBlocked] until they are done. Its [Option] says
-// what it does when one of them is not.
+// A task that runs after others is [falldue.StateBlocked] until they are done. Its [Option] decides what happens when
+// one of them is dead, cancelled or deleted.
 package flow

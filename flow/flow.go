@@ -12,10 +12,9 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Flow is a graph of tasks to enqueue. The zero value is an empty one. It has no cycles, since
-// a task can only run after tasks that were added before it. A Flow may be enqueued several
-// times, which makes new tasks each time; it is for one goroutine. Do not copy one that has
-// tasks.
+// Flow is a graph of tasks to enqueue. The zero value is an empty one. It has no cycles, since a task can only run
+// after tasks that were added before it. A Flow can be enqueued several times, which makes new tasks each time. It is
+// not safe for concurrent use, and a Flow with tasks must not be copied.
 type Flow struct {
 	params []falldue.EnqueueParams
 	flow   store.Flow
@@ -52,20 +51,20 @@ func onDeath(on statements.OnDeath) Option {
 // After makes a task run after other tasks of the flow.
 func After(nodes ...Node) Option { return func(o *options) { o.after = append(o.after, nodes...) } }
 
-// CancelOnDeath cancels a task as soon as one that it runs after is dead, cancelled or deleted.
-// Tasks that run after it do as their own options say. Without this option, [RunAnyway] and
-// [AtFirstDeath], a task stays blocked until the dead one has been retried and is done, and is
-// cancelled if that is deleted. A task has one of the three at most.
+// CancelOnDeath cancels a task as soon as a dependency is dead, cancelled or deleted. For tasks that run after it,
+// their own options decide. Without this option, [RunAnyway] and [AtFirstDeath], a task stays blocked until the dead
+// dependency has been retried and is done, and is cancelled if the dependency is deleted. Set at most one of the three
+// options.
 func CancelOnDeath() Option { return onDeath(statements.DeathCancel) }
 
-// RunAnyway makes a task run when all tasks that it runs after have ended, in whichever way.
+// RunAnyway makes a task run when all its dependencies have ended, whatever their outcomes.
 func RunAnyway() Option { return onDeath(statements.DeathRun) }
 
-// AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. It is
-// cancelled when all of them have ended and none is dead: within 15 seconds if After names none.
+// AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. The task is cancelled when all of
+// them have ended and none is dead: within 15 seconds if After names no tasks.
 func AtFirstDeath() Option { return onDeath(statements.DeathFirst) }
 
-// Batch returns a flow of tasks that run in any order, each by itself.
+// Batch returns a flow of tasks that run in any order, independently.
 func Batch(tasks ...falldue.EnqueueParams) *Flow {
 	f := &Flow{}
 	for _, t := range tasks {
@@ -87,8 +86,8 @@ func Chain(tasks ...falldue.EnqueueParams) *Flow {
 	return f
 }
 
-// Add adds a task. Without [After] it runs after nothing, and with [AtFirstDeath] never. A mistake
-// is an error of [Flow.Enqueue].
+// Add adds a task. Without [After] it depends on no task; with only [AtFirstDeath] it never runs. [Flow.Enqueue]
+// reports mistakes.
 func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	var o options
 	for _, opt := range opts {
@@ -158,17 +157,15 @@ func (f *Flow) ends() (list []Node) {
 	return list
 }
 
-// Enqueue stores all tasks in a transaction of its own, and returns their ids in the order in
-// which they were added. Errors are as for [falldue.Kind.Enqueue]. They wrap
-// [falldue.ErrInvalid] for a task that is to run after one of another flow, that has two options
-// for deaths, or that has EnqueueOptions.Unique.
+// Enqueue stores all tasks in a transaction of its own, and returns their ids in the order in which they were added.
+// Errors are as for [falldue.Kind.Enqueue]. They wrap [falldue.ErrInvalid] for a task that runs after a task of another
+// flow, has two options for deaths, or has EnqueueOptions.Unique.
 func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
 	return f.enqueue(ctx, q, nil)
 }
 
-// EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as
-// [falldue.Kind.EnqueueTx] does. After an error roll tx back: tasks of the flow may be stored,
-// without what they run after.
+// EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as [falldue.Kind.EnqueueTx] does. After an error
+// roll tx back: otherwise some tasks of the flow may be stored without their dependencies.
 func (f *Flow) EnqueueTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]int64, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)
@@ -183,9 +180,9 @@ func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]
 	return hooks.Of[queue](q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
 }
 
-// AddSibling stores siblings of a running task, whose handler calls it with the task's id:
-// whatever runs after that task runs after the new ones, too. It returns their ids. The error
-// wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
+// AddSibling adds tasks to the batch of a running task. The handler of that task calls AddSibling with the task's id.
+// Tasks that run after the running task then run after the new tasks, too. AddSibling returns the ids of the new tasks.
+// The error wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
 func AddSibling(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	return addSiblings(ctx, q, nil, id, tasks)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Graph is the tasks around a task that run before and after others.
+// Graph is the tasks of a flow around one task, and their dependencies.
 type Graph struct {
 	Tasks []Task // in the order of their IDs
 	Edges []Edge // in the order of Before, then After
@@ -27,7 +27,7 @@ type Task struct {
 	State falldue.State
 }
 
-// Edge says that task After runs after task Before.
+// Edge means that task After runs after task Before.
 type Edge struct {
 	Before, After int64
 	// Ended reports how task Before has ended, as the flow knows it: [falldue.StateDone],
@@ -35,17 +35,16 @@ type Edge struct {
 	Ended falldue.State
 }
 
-// GraphMost is the greatest number of tasks of a [Graph]. graphSteps is how far its tasks are from the
-// one that it is about: each step costs two statements.
+// GraphMost is the greatest number of tasks of a [Graph]. graphSteps is their greatest distance from the task of the
+// call: each step costs two statements.
 const (
 	GraphMost  = 500
 	graphSteps = 40
 )
 
-// GraphOf returns the tasks of the flow of a task: up to most of them, 1 to [GraphMost], the nearest first
-// and at most 40 steps away. The flow forgets what ran before a task once the row of that task is
-// deleted. The graph of a task that is in no flow is the task itself. The error wraps
-// [falldue.ErrNotFound] if there is no such task.
+// GraphOf returns the tasks of the flow of a task: up to most of them, 1 to [GraphMost], the nearest first and at most
+// 40 steps away. When the row of a task is deleted, the flow forgets the dependencies of that task. The graph of a task
+// without a flow is the task itself. The error wraps [falldue.ErrNotFound] if there is no such task.
 func GraphOf(ctx context.Context, q *falldue.Queue, id int64, most int) (Graph, error) {
 	if most < 1 || most > GraphMost {
 		return Graph{}, fmt.Errorf("%w: most %d: must be 1 to %d", falldue.ErrInvalid, most, GraphMost)

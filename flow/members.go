@@ -33,11 +33,10 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 // Deleted is the state of tasks that were deleted before they were done, for [Members].
 const Deleted falldue.State = statements.OutcomeDeleted
 
-// Members returns the ids of up to limit tasks that a task runs after and that have ended in a
-// state: [falldue.StateDone], [falldue.StateDead], [falldue.StateCancelled] or [Deleted], or "" for those that
-// have not ended. It returns ids greater than after, in ascending order.
-// [falldue.ResultOf] reads the results of those that are kept. The error wraps
-// [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
+// Members returns the ids of up to limit dependencies of a task that have ended in a state: [falldue.StateDone],
+// [falldue.StateDead], [falldue.StateCancelled] or [Deleted], or "" for dependencies that have not ended. It returns
+// ids greater than after, in ascending order. [falldue.ResultOf] reads their results if the tasks are kept. The error
+// wraps [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
 func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
 	if limit < 1 || limit > 10_000 {
 		return nil, fmt.Errorf("%w: limit %d: must be 1 to 10,000", falldue.ErrInvalid, limit)
@@ -53,11 +52,10 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	return ids, nil
 }
 
-// OnDeath is what a task does when one that it runs after is dead, cancelled or deleted, as its
-// [Option] says.
+// OnDeath is what happens to a task when a dependency is dead, cancelled or deleted, as its [Option] decides.
 type OnDeath string
 
-// What a task can do then.
+// The values of OnDeath.
 const (
 	StaysBlocked     OnDeath = "stays blocked" // without an option
 	IsCancelled      OnDeath = "is cancelled"  // CancelOnDeath
@@ -65,7 +63,7 @@ const (
 	RunsAtFirstDeath OnDeath = "runs at the first death"
 )
 
-// OnDeathOf returns what a blocked task does, or "" for one that is not blocked.
+// OnDeathOf returns the OnDeath of a blocked task, or "" if the task is not blocked.
 func OnDeathOf(ctx context.Context, q *falldue.Queue, id int64) (OnDeath, error) {
 	on, blocked, err := hooks.StoreOf(q).OnDeath(ctx, id)
 	if err != nil || !blocked {

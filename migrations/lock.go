@@ -84,7 +84,7 @@ func locked(ctx context.Context, err error, db rowQueryer, lock, holder string, 
 
 // ErrLockLost is wrapped by the errors of a [Migrator] whose session did not have the
 // lock any more when it was done. A pooler or a multiplexer may have changed the session.
-var ErrLockLost = errors.New("the lock was lost during the migration, and another process may have migrated at the same time; migrate by a connection that keeps its session")
+var ErrLockLost = errors.New("the lock was lost during the migration, and another process may have migrated at the same time; migrate through a connection that keeps its session")
 
 // unlock releases a lock by a statement that returns 1 if the session had the lock.
 func unlock(ctx context.Context, conn *sql.Conn, release string, lock any) error {

@@ -126,7 +126,7 @@ func TestLostLockIsReported(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		lose, ok := map[string]string{
 			testdb.Postgres: "select pg_advisory_unlock_all()",
-			testdb.MySQL:    "do release_all_locks()", testdb.MariaDB: "do release_all_locks()", testdb.TiDB: "do release_all_locks()",
+			testdb.MySQL:    "select release_all_locks()", testdb.MariaDB: "select release_all_locks()", testdb.TiDB: "select release_all_locks()",
 		}[engine]
 		if !ok {
 			t.Skip("it has no such locks")

@@ -9,16 +9,15 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Run is an attempt that a task may have ahead of it.
+// Run is a future attempt of a task.
 type Run struct {
 	// Attempt is its number.
 	Attempt int
-	// Earliest and Latest bound the time at which it is due.
+	// The attempt is due between Earliest and Latest.
 	Earliest, Latest time.Time
 }
 
-// Future is what a task has ahead of it if all its attempts fail. Handlers take no time
-// in it.
+// Future lists the next attempts of a task if all of them fail, and handlers take no time.
 type Future struct {
 	// Runs are the next attempts in their order. A running attempt is not among them.
 	Runs []Run

@@ -11,11 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Deed is something that a person has done to tasks, queues, policies or schedules.
+// Deed is an entry of the audit log: what a person has done to tasks, queues, policies or schedules.
 type Deed struct {
 	At time.Time // set by [Ops.Record]
 	falldue.Note
-	// Action is a word for it, such as retry, and Target what it was done to, such as task 5.
+	// Action is a word such as retry, and Target is what was changed, such as task 5.
 	Action, Target string
 	// Changed is how many tasks, schedules, pauses or policies were changed.
 	Changed int64
@@ -24,12 +24,12 @@ type Deed struct {
 // The lengths up to which a deed is kept.
 const mostDeedWord, mostDeedText = 200, 4000
 
-// Record stores a deed for [Ops.Audit]. Longer texts than 200 characters, or 4,000 of Why and Target, are cut. Changes
-// made through this package or a [falldue.Queue] are not recorded by themselves: package dash records changes of
-// its users.
+// Record stores a deed for [Ops.Audit]. Texts are cut after 200 characters, and Why and Target after 4,000. Changes
+// through this package or a [falldue.Queue] are not recorded automatically: package dash records the changes of its
+// users.
 func (o *Ops) Record(ctx context.Context, d Deed) error {
 	if d.Action == "" {
-		return fmt.Errorf("ops: %w: a deed without an Action", falldue.ErrInvalid)
+		return fmt.Errorf("ops: %w: an audit entry without an Action", falldue.ErrInvalid)
 	}
 	return o.store.PutDeed(ctx, store.Deed{
 		Who: cut(d.Who, mostDeedWord), Why: cut(d.Why, mostDeedText),

@@ -122,7 +122,7 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 // steps and the ends of overrides. Its new tasks have these policies in the same proportions.
 func SimulateBacklog(ctx context.Context, s Scenario) (Recovery, error) {
 	if s.Backlog == nil || len(s.Backlog.rules) == 0 {
-		return Recovery{}, fmt.Errorf("ops: no task waits, so that no policy is known; give one to Simulate")
+		return Recovery{}, fmt.Errorf("ops: no task waits, so no policy is known: pass a policy to Simulate")
 	}
 	return run(ctx, nil, s, maxSimulated)
 }

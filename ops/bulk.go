@@ -15,13 +15,12 @@ import (
 
 // BulkOptions are the settings of changes of many tasks.
 type BulkOptions struct {
-	// DryRun changes nothing, and counts the tasks that would be changed. Tasks of
-	// [Ops.RetryMany] whose unique keys others hold are among them: a retry finds that out
-	// when it takes the keys.
+	// DryRun changes nothing, and counts the tasks that would be changed. The count includes tasks of [Ops.RetryMany]
+	// that cannot be retried because another task holds the unique key: only the retry itself detects that.
 	DryRun bool
 	// Limit is the greatest number of tasks to change; 0 is all.
 	Limit int
-	// After is an id. Only tasks with a greater id are changed: set it to BulkReport.After to go on.
+	// After is an id. Only tasks with a greater id are changed: set it to BulkReport.After to continue.
 	After int64
 	// Running makes [Ops.DeleteMany] delete tasks that run, too.
 	Running bool
@@ -38,8 +37,8 @@ type BulkOptions struct {
 type BulkReport struct {
 	// Changed is the number of tasks that were changed or, in a dry run, would have been.
 	Changed int64
-	// Left is the number of tasks that matched the filter and were left alone: they run,
-	// or were changed by another caller at the same time.
+	// Left is the number of tasks that matched the filter and were not changed: they run, or another caller changed
+	// them at the same time.
 	Left int64
 	// Failed is the number of tasks that could not be changed: the database refused it, such as
 	// by a trigger or a foreign key of yours, another transaction had locked the row, or another
@@ -47,18 +46,17 @@ type BulkReport struct {
 	// 100 of them.
 	Failed   int64
 	Failures []BulkFailure
-	// Undecodable is the number of tasks that were left alone because Config.Codec cannot
-	// decode their payloads or results, so that it is not known whether Filter.Match
-	// matches them. [Ops.Tasks] without a Match lists them, with their DecodeError. It is 0
-	// without a Match.
+	// Undecodable is the number of tasks that were not changed because Config.Codec cannot decode their payloads or
+	// results, so it is not known whether Filter.Match matches them. [Ops.Tasks] without a Match lists them, with their
+	// DecodeError. It is 0 without a Match.
 	Undecodable int64
-	// After is the id up to which all tasks have been looked at. With it as
-	// BulkOptions.After another call continues there.
+	// After is the ID up to which all tasks have been examined. Another call with it as
+	// BulkOptions.After continues there.
 	After int64
 	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
 	// that continues. It is zero in a dry run, and without a rate.
 	DueFrom time.Time
-	// Complete reports whether there is nothing left to look at.
+	// Complete reports whether all tasks have been examined.
 	Complete bool
 }
 
@@ -80,15 +78,13 @@ const (
 // errLocked is the error for a task that another transaction has locked.
 var errLocked = errors.New("falldue: another transaction has locked the task")
 
-// CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel]
-// does. It looks for them in the order of their ids, and changes 500 in a transaction: tasks
-// that come in the meantime are cancelled too. The Phase of the filter is the phase at the moment at
-// which a task is read.
+// CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel] does. It changes
+// them in the order of their ids, 500 in a transaction: tasks that are enqueued in the meantime are cancelled, too. The
+// Phase of the filter is the phase when a task is read.
 //
-// A task that cannot be changed does not stop the others, and is in the report, unless all of
-// the first 100 fail. If ctx ends, CancelMany ends after the batch under way and returns ctx's
-// error, and the report has the id from which to go on. A batch that is done again changes nothing
-// twice.
+// A task that cannot be changed is in the report, and does not stop the call, unless all of the first 100 fail. If ctx
+// ends, CancelMany finishes the current batch and returns ctx's error, and the report has the id from which to
+// continue. If a batch is repeated, no task is changed twice.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
 // that would match all tasks: set at least a queue, a kind or a state.

@@ -12,7 +12,7 @@ import (
 
 // TaskChange is a change of a task by [Ops.ChangeTask]. Fields that are not set change nothing.
 type TaskChange struct {
-	// Fence is the fence that the task must have: the Fence of the [falldue.TaskInfo] that you decided on.
+	// Fence is the fence that the task must have: the Fence of the [falldue.TaskInfo] that you read before.
 	// It is a pointer, since new tasks have the fence 0. Defaults to nil: any fence.
 	Fence *int64
 	// RunAt is when the task next runs, by the database's clock, in the years 1970 to 9000. A time in the past
@@ -22,17 +22,17 @@ type TaskChange struct {
 	Queue string
 	// Priority orders the tasks of a queue, -32,768 to 32,767.
 	Priority *int
-	// Args replaces the task's arguments, encoded as JSON. A [encoding/json.RawMessage] is taken as it is. The task's key
-	// and its unique key stay.
+	// Args replaces the task's arguments, encoded as JSON. An [encoding/json.RawMessage] is stored as it is. The task's
+	// key and its unique key stay.
 	Args any
 	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind makes
 	// it, with the key of [falldue.Kind.KeyedBy]. Its other options are ignored. Params and Args cannot both be set.
 	Params *falldue.EnqueueParams
 }
 
-// ChangeTask changes a task that waits: its time, its queue, its priority, or its arguments. Its attempts and its policy stay.
-// A running task is never changed. A task whose worker is lost waits again when its lease has ended. The task gets
-// a new fence, and in a sequence the place that its time gives it.
+// ChangeTask changes a task that waits: its time, its queue, its priority, or its arguments. Its attempts and its
+// policy stay. A running task is never changed. A task of a dead worker waits again when its lease has expired. The
+// task gets a new fence and, in a sequence, the place of its new time.
 //
 // The error wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrRunning] if it runs,
 // [falldue.ErrWrongState] if it is finished or blocked or has another fence, and [falldue.ErrInvalid] for a value that is not
@@ -59,7 +59,7 @@ func (o *Ops) ChangeTask(ctx context.Context, id int64, to TaskChange) error {
 			return nil
 		}
 		if try == changeTries {
-			return fmt.Errorf("%w: task %d changes all the time", falldue.ErrWrongState, id)
+			return fmt.Errorf("%w: task %d changed during each try", falldue.ErrWrongState, id)
 		}
 	}
 }

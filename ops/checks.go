@@ -41,7 +41,7 @@ func shortVersion(version string) string {
 
 func (o *Ops) checkTables(ctx context.Context) ([]Finding, error) {
 	if err := o.store.CheckTables(ctx); errors.Is(err, falldue.ErrNotMigrated) {
-		return []Finding{{Level: Broken, Text: "the tables are missing or not up to date", Advice: `run "falldue migrate up", or Queue.Migrate; or give the prefix and the schema that they have`}}, nil
+		return []Finding{{Level: Broken, Text: "the tables are missing or not up to date", Advice: `run "falldue migrate up", or Queue.Migrate; or set the prefix and the schema of your tables`}}, nil
 	} else if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		if len(whole) > 0 && !small {
-			findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("what workers send for queue %s reads a whole table: %s", q.Name, strings.Join(whole, ", ")),
+			findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("statements of workers for queue %s read a whole table: %s", q.Name, strings.Join(whole, ", ")),
 				Advice: "update the statistics (ANALYZE the table of tasks), then look at \"falldue explain " + q.Name + "\""})
 		}
 	}
@@ -243,7 +243,7 @@ func (o *Ops) checkLeases(ctx context.Context) ([]Finding, error) {
 		tasks = "1000 or more tasks"
 	}
 	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and no worker has claimed them since", tasks),
-		Advice: "their workers died; they run again after their policies' delays, see \"falldue ls\" and ImmediateLostRetries"}}, nil
+		Advice: "their workers died; the tasks run again after their policies' delays: see \"falldue ls\" and ImmediateLostRetries"}}, nil
 }
 
 const (
@@ -269,7 +269,7 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 		for _, kind := range slices.Sorted(maps.Keys(w.Overtime)) {
 			if w.Live() {
 				late = append(late, Finding{Level: Attention, Text: fmt.Sprintf("kind %s on worker %s: %s", kind, w.ID, w.Overtime[kind]),
-					Advice: "make the handler return when its context ends; until then it takes the place of another one, unless Config.StuckTimeout gives it up"})
+					Advice: "make the handler return when its context ends; until then it occupies a slot, unless Config.StuckTimeout gives it up"})
 			}
 		}
 	}

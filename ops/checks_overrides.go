@@ -45,7 +45,7 @@ func (o *Ops) checkOverrides(ctx context.Context) ([]Finding, error) {
 			})
 		}
 		if len(findings) == before {
-			text := fmt.Sprintf("the policy %q is set for %s since %s UTC", OverrideName(set.Formula), set.Subject, set.At.Format(time.DateTime))
+			text := fmt.Sprintf("the policy %q has been set for %s since %s UTC", OverrideName(set.Formula), set.Subject, set.At.Format(time.DateTime))
 			if set.Who != "" {
 				text += " by " + set.Who
 			}

@@ -45,12 +45,12 @@ func (o *Ops) checkBloat(ctx context.Context) ([]Finding, error) {
 
 func indexBloat(bytes, rows int64) []Finding {
 	text := fmt.Sprintf("the indexes of tasks take %s for %s", size(bytes), words.Count(rows, "task"))
-	return judge(text, bytes > bloatedIndexes && bytes > bytesPerRow*rows, "many tasks were there once, and the empty pages stay: REINDEX TABLE CONCURRENTLY makes the indexes small")
+	return judge(text, bytes > bloatedIndexes && bytes > bytesPerRow*rows, "the indexes keep the empty pages of deleted tasks: REINDEX TABLE CONCURRENTLY makes them small")
 }
 
 func tableBloat(used, free int64) []Finding {
-	text := fmt.Sprintf("the table of tasks takes %s, and %s in addition to them are free", size(used), size(free))
-	return judge(text, free > bloatedTable && free > used, "new tasks use the space; OPTIMIZE TABLE gives it back, and locks the table for a while")
+	text := fmt.Sprintf("the table of tasks takes %s, and %s more are free", size(used), size(free))
+	return judge(text, free > bloatedTable && free > used, "new tasks will use the free space; OPTIMIZE TABLE returns it to the disk, and locks the table for a while")
 }
 
 // checkWAL looks at the size of the write-ahead log: what replication slots keep of it and
@@ -88,7 +88,7 @@ func (o *Ops) checkWAL(ctx context.Context) ([]Finding, error) {
 		return fine("the file has no write-ahead log"), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the write-ahead log: %w", err)
+		return nil, fmt.Errorf("read the size of the write-ahead log: %w", err)
 	}
 	return fileWAL(info.Size()), nil
 }
@@ -108,21 +108,21 @@ func (o *Ops) walDirectory(ctx context.Context) []Finding {
 
 func directoryWAL(bytes, most int64) []Finding {
 	text := fmt.Sprintf("the write-ahead log takes %s; max_wal_size is %s", size(bytes), size(most))
-	return judge(text, bytes > largeDirectory && bytes > 3*most, "look for a replication slot that keeps it, and whether archiving works, before the disk is full")
+	return judge(text, bytes > largeDirectory && bytes > 3*most, "check for a replication slot that keeps the log, and that archiving works, before the disk is full")
 }
 
 func binaryLogs(files, bytes int64) []Finding {
 	text := fmt.Sprintf("%s of %s", words.Count(files, "binary log"), size(bytes))
-	return judge(text, bytes > largeBinaryLogs, "look whether a replica lags; binlog_expire_logs_seconds says how long they are kept")
+	return judge(text, bytes > largeBinaryLogs, "check whether a replica lags; binlog_expire_logs_seconds sets how long the logs are kept")
 }
 
 func keptWAL(slot string, bytes int64) []Finding {
 	text := fmt.Sprintf("replication slot %s keeps %s of the write-ahead log", slot, size(bytes))
-	return judge(text, bytes > largeWAL, "look whether its replica runs; if it is gone, drop the slot before the disk is full")
+	return judge(text, bytes > largeWAL, "check whether its replica runs; if the replica is gone, drop the slot before the disk is full")
 }
 
 func fileWAL(bytes int64) []Finding {
-	return judge("the write-ahead log takes "+size(bytes), bytes > largeWAL, "look for a transaction that has been open for long, which keeps it; then PRAGMA wal_checkpoint(TRUNCATE)")
+	return judge("the write-ahead log takes "+size(bytes), bytes > largeWAL, "end transactions that have been open for long, which keep the log; then run PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 // size formats a number of bytes.

@@ -32,16 +32,16 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 		case w.Unreadable != nil:
 			attention("upgrade this command, or correct the row in the table of workers", "%v", w.Unreadable)
 		case !w.Live():
-			attention("look whether its process runs and reaches the database; its tasks run again when their leases have ended", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
+			attention("check whether its process runs and reaches the database; its tasks run again when their leases have expired", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
 		case w.Unread != "":
-			attention("see that its user may read the table of changes, docs/rights.md; until then it goes by what it knew before",
+			attention("grant its user permission to read the table of changes (docs/rights.md); until then it applies what it read last",
 				"worker %s cannot read pauses, policies and cancels: %s", w.ID, w.Unread)
 		default:
 			live, handlers = live+1, handlers+w.Concurrency()
 		}
 	}
 	for _, u := range Unhandled(queues, workers) {
-		attention("run workers with a handler of the kind that list the queue; if some do, see that they may write the table of workers",
+		attention("run workers that have a handler of the kind and list the queue; if some do, grant them permission to write to the table of workers",
 			"tasks of kind %s wait in queue %s, and no live worker handles them there", u.Kind, u.Queue)
 	}
 	for _, r := range RefusedOverrides(workers) {
@@ -53,7 +53,7 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, w := range workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
 			if w.Live() {
-				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read per-task policy %s, and leaves its tasks alone: %s", w.ID, key, w.UnreadPolicies[key])
+				attention("upgrade the worker, or enqueue a task with that policy again", "worker %s cannot read per-task policy %s, and does not run its tasks: %s", w.ID, key, w.UnreadPolicies[key])
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		list := policies[kind]
 		if len(list) > 1 {
-			attention("finish the deployment; until then tasks fall due by the policy of the worker that looks first",
+			attention("finish the deployment; until then a task runs as soon as it is due under one of the policies",
 				"workers have %d policies for kind %s: %s", len(list), kind, policyTexts(list))
 		}
 		for _, p := range list {
@@ -74,9 +74,9 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 		return findings, nil
 	}
 	if live == 0 {
-		return fine("no worker has announced itself, and no task waits"), nil
+		return fine("no worker has sent a heartbeat, and no task waits"), nil
 	}
-	return fine("%s with %s, which handle all that waits", words.Count(int64(live), "live worker"), words.Count(int64(handlers), "handler")), nil
+	return fine("%s with %s, which handle all waiting tasks", words.Count(int64(live), "live worker"), words.Count(int64(handlers), "handler")), nil
 }
 
 func policyTexts(list []KindPolicy) string {

@@ -16,7 +16,7 @@ type Level int
 const (
 	// Fine: there is nothing to do.
 	Fine Level = iota
-	// Unchecked: the check could not be made, without a right or of time, for example.
+	// Unchecked: the check could not be made, because of a missing permission or the time limit, for example.
 	Unchecked
 	// Attention: a person should look at it.
 	Attention

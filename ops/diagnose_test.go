@@ -101,7 +101,7 @@ func TestDiagnoseWorkers(t *testing.T) {
 		id := b.enqueue("mail")
 		<-started
 		found := b.findings(i)
-		if f := found["workers"]; len(f) != 1 || f[0].Level != ops.Fine || f[0].Text != "1 live worker with 10 handlers, which handle all that waits" {
+		if f := found["workers"]; len(f) != 1 || f[0].Level != ops.Fine || f[0].Text != "1 live worker with 10 handlers, which handle all waiting tasks" {
 			t.Errorf("workers: %+v", f)
 		}
 		if f := found["policies"]; len(f) != 1 || f[0].Level != ops.Fine || !strings.Contains(f[0].Text, "3 policies of kinds") {

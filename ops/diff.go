@@ -12,8 +12,8 @@ import (
 // Diff is what another policy for a kind would change for its tasks that wait now.
 type Diff struct {
 	Kind string
-	// Tasks is the number of tasks of the kind that wait and follow its policy. Own is how
-	// many more have a per-task policy, which they keep; nothing else counts these.
+	// Tasks is the number of waiting tasks that follow the policy of the kind. Own is the number of tasks with a
+	// per-task policy, which they keep; the other fields don't count these.
 	Tasks, Own int64
 	// AtOnce is the number of tasks that wait under the current policy, and would be due
 	// immediately under the new one. Sooner and Later are how many others would be due earlier or later.
@@ -22,7 +22,7 @@ type Diff struct {
 	// under the new one: they become dead when they fall due. Limits of elapsed time, and of the
 	// attempts of single tasks, are not considered.
 	Exhausted int64
-	// Before and After are the loads under the two policies.
+	// Before and After are the loads under the current and the new policy.
 	Before, After Load
 	// Herd reports whether the busiest minute has more than twice as many tasks as under the current
 	// policy, and at least 100 more.

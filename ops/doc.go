@@ -1,6 +1,5 @@
-// Package ops answers the questions of a person who operates falldue. [Preview] and
-// [Stampede] show what a policy does, and [Ahead] what a task has ahead of it; they need
-// no database. An [Ops] reads the tables: which workers there are
-// ([Ops.Workers]), why a task does not run ([Ops.Why]), what happens to tasks
-// ([Ops.Watch]), and what is wrong ([Ops.Diagnose]).
+// Package ops inspects and changes tasks, workers and policies, for the people who operate falldue. [Preview] and
+// [Stampede] show the effect of a policy, and [Ahead] the future attempts of a task, without a database. An [Ops] reads
+// the tables: it lists workers ([Ops.Workers]), explains why a task does not run ([Ops.Why]), follows events
+// ([Ops.Watch]), and finds problems ([Ops.Diagnose]).
 package ops

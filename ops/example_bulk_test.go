@@ -37,7 +37,7 @@ func ExampleOps_RetryMany() {
 		Report: func(r ops.BulkReport) { fmt.Println(r.Changed, "so far") },
 	})
 	if err != nil {
-		// To go on: BulkOptions.After = report.After, and Spread.From = report.DueFrom.
+		// To continue: BulkOptions.After = report.After, and Spread.From = report.DueFrom.
 		log.Panic(err)
 	}
 	fmt.Println(report.Changed, "run again, and", report.Failed, "could not be changed")

@@ -54,7 +54,7 @@ func ExampleOps() {
 	if err != nil {
 		log.Panic(err)
 	}
-	fmt.Println("another policy makes a herd:", diff.Herd)
+	fmt.Println("another policy causes a retry storm:", diff.Herd)
 	findings, err := o.Diagnose(ctx)
 	if err != nil {
 		log.Panic(err)
@@ -67,7 +67,7 @@ func ExampleOps() {
 	// Output:
 	// default [mail] due: true
 	// due now: 1 within an hour: 10
-	// another policy makes a herd: false
+	// another policy causes a retry storm: false
 	// attention: tasks of kind mail wait in queue default, and no live worker handles them there
 }
 

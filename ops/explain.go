@@ -35,24 +35,20 @@ type Plan struct {
 	// Lines is the server's plan, by lines. MySQL, MariaDB and TiDB return columns, which
 	// are side by side here.
 	Lines []string
-	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of
-	// it. That is right while there are few tasks, and what makes workers slow when there are
-	// many.
+	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of it.
+	// That is right while there are few tasks, and makes workers slow when there are many.
 	WholeTable bool
-	// Err is why the server does not explain the statement, such as a right that the user
-	// lacks, or nil.
+	// Err is the reason why the server does not explain the statement, such as a missing permission, or nil.
 	Err error
 }
 
 // explainedLanes is the number of lanes from which the explained claims take tasks.
 const explainedLanes = 100
 
-// Explain returns the statements that workers of a queue send for the lanes that it has now,
-// with the server's plans. What a worker sends more for some tasks, such as tasks of flows and
-// tasks with progress, is left out, as are enqueues: an insert has no plan to speak of, and what
-// unique tasks need in addition is left out too. Nothing is changed or locked, but servers ask for
-// the right to. Lanes whose policies are not known have the default policy in it, and limits are
-// those that live workers have announced. There is no plan if no task waits.
+// Explain returns the statements that workers of a queue send for the lanes that it has now, with the server's plans.
+// It leaves out enqueues, and the additional statements for some tasks, such as unique tasks, tasks of flows and tasks
+// with progress. Explain changes and locks nothing, but servers require the permissions to do so. Lanes with an unknown
+// policy are shown with the default policy, and limits come from live workers. There is no plan if no task waits.
 func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {
 	now, err := o.snapshot(ctx)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 		}
 		b.db.MustExec(drop)
 		check(true)
-		if f := b.findings(i)["claims"]; len(f) != 1 || f[0].Level != ops.Attention || !strings.Contains(f[0].Text, "queue default reads a whole table") {
+		if f := b.findings(i)["claims"]; len(f) != 1 || f[0].Level != ops.Attention || !strings.Contains(f[0].Text, "queue default read a whole table") {
 			t.Errorf("claims without the index: %+v", f)
 		}
 	})

@@ -52,10 +52,9 @@ type FailureGroup struct {
 	Error string
 	// Waiting is how many of the tasks will be retried, and Dead how many are dead.
 	Waiting, Dead int
-	// First is when the group's failures began, as far as is known: when its tasks failed last, the
-	// earliest of these times or, in the 20 greatest groups, when the task with the most attempts
-	// first failed. Last is when one failed last. A time includes the jitter that was drawn then, up
-	// to the present.
+	// First is when the group's failures began, as far as is known: the earliest time of a last failure or, in the 20
+	// greatest groups, the first failure of the task with the most attempts. Last is the latest failure. A time
+	// includes the jitter of the failure, up to the present.
 	First, Last time.Time
 	// Earlier reports whether the failures may have begun before First, since tasks that have not been read may have
 	// failed before, or attempts of the tasks that were read are not recorded.

@@ -14,8 +14,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Filter selects tasks. Fields that are zero match all tasks. A task matches if all
-// others match it.
+// Filter selects the tasks that match all of its fields. A zero field matches all tasks.
 type Filter struct {
 	Queue, Kind string
 	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo]. A key with parts ([falldue.KeyOf]) also
@@ -23,20 +22,19 @@ type Filter struct {
 	// fields.
 	Key   string
 	State falldue.State
-	// Phase says more than State about tasks that are not finished. No index has it: calls look at
-	// the unfinished tasks that match the other fields, 10,000 for a page. Finished tasks do not
-	// count, however many are kept. Of [falldue.PhaseRunning], [falldue.PhaseScheduled] and
-	// [falldue.PhaseSnoozed] only tasks with that phase count.
+	// Phase is more precise than State for tasks that are not finished. No index has the phase: calls read the
+	// unfinished tasks that match the other fields, up to 10,000 for a page. Finished tasks do not count, however many
+	// are kept. Of [falldue.PhaseRunning], [falldue.PhaseScheduled] and [falldue.PhaseSnoozed] only tasks with that
+	// phase count.
 	Phase falldue.Phase
-	// OlderThan matches tasks that were enqueued at least that long ago, NewerThan those
-	// that were enqueued less than that long ago, by the database's clock: up to 36,500 days.
+	// OlderThan matches tasks that were enqueued at least that long ago, and NewerThan tasks that were enqueued less
+	// than that long ago, by the database's clock: up to 36,500 days.
 	OlderThan, NewerThan time.Duration
-	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such
-	// as {"order": 42}, matches payloads that have its fields with the same values; of
-	// arrays in it each element must be in the payload's. Any other text matches
-	// payloads in which it occurs, without regard to white space outside of strings. It has
-	// up to 64 KiB. No index has it, see Phase. A task whose payload or result the codec cannot
-	// decode does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
+	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such as {"order": 42}, matches
+	// payloads that have its fields with the same values. If a value is an array, the payload's array must contain each
+	// of its elements. Any other text matches payloads in which it occurs, without regard to white space outside of
+	// strings. It has up to 64 KiB. No index has it, see Phase. A task whose payload or result the codec cannot decode
+	// does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
 	Match string
 }
 

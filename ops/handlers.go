@@ -8,8 +8,8 @@ import (
 // QueueHandlers is how many handlers of a queue run on live workers.
 type QueueHandlers struct {
 	Queue string
-	// Running is how many handlers ran when their workers were last seen, and Concurrency how
-	// many may run concurrently. Workers has the same of each worker.
+	// Running is how many handlers ran at the last heartbeats, and Concurrency how many can run concurrently. Workers
+	// has the same numbers of each worker.
 	Running, Concurrency int
 	Workers              []WorkerHandlers
 }
@@ -18,13 +18,12 @@ type QueueHandlers struct {
 type WorkerHandlers struct {
 	Worker               string // its id
 	Running, Concurrency int
-	// Age is how long ago the worker said so.
+	// Age is the age of these numbers.
 	Age time.Duration
 }
 
-// Handlers returns how many handlers of a queue run on the live workers of a list that handle
-// a kind there, or that work on the queue if the kind is "". Those that are shutting down are
-// left out.
+// Handlers returns how many handlers of a queue run on the live workers of a list that handle a kind
+// there, or that work on the queue if the kind is "". Workers that are shutting down are left out.
 func Handlers(workers []Worker, queue, kind string) QueueHandlers {
 	h := QueueHandlers{Queue: queue}
 	for _, w := range workers {
@@ -43,7 +42,7 @@ func (h QueueHandlers) Busy() bool {
 	return len(h.Workers) > 0 && !slices.ContainsFunc(h.Workers, func(w WorkerHandlers) bool { return w.Running < w.Concurrency })
 }
 
-// Age returns how long ago the worker said so that was seen first of all.
+// Age returns the time since the oldest of these heartbeats.
 func (h QueueHandlers) Age() (oldest time.Duration) {
 	for _, w := range h.Workers {
 		oldest = max(oldest, w.Age)
@@ -66,8 +65,8 @@ func BusyQueues(workers []Worker) (list []QueueHandlers) {
 	return list
 }
 
-// Capacity returns how many handlers of live workers may run tasks of a kind concurrently or, if it is
-// "", of any kind. A worker that is stopping has none. Limits may let fewer run.
+// Capacity returns how many handlers of live workers can run tasks of a kind concurrently, or tasks of any kind if it
+// is "". A stopping worker counts as 0. Limits may allow fewer tasks.
 func Capacity(workers []Worker, kind string) (n int) {
 	for _, w := range workers {
 		if _, handles := w.Kinds[kind]; w.Live() && !w.Stopping && (kind == "" || handles) {

@@ -11,12 +11,12 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Outage is a number of tasks that fail at the same time, and whose retries fail too.
+// Outage is a number of tasks that fail at the same time, with retries that fail, too.
 type Outage struct {
 	// Failures is the number of tasks: 1 to 1,000,000.
 	Failures int
-	// Retries is the number of retries of each task that are looked at: 1 to 1,000.
-	// Failures * Retries may be 10,000,000 at the most.
+	// Retries is the number of retries of each task to compute: 1 to 1,000. Failures * Retries must be at most
+	// 10,000,000.
 	Retries int
 	// Bucket is the length of the intervals in which retries are counted. Defaults to
 	// a minute. If the retries last for more than 100,000 intervals, it is doubled as
@@ -47,9 +47,9 @@ type Herd struct {
 
 const maxBuckets = 100_000
 
-// Stampede returns the load that the retries of tasks make that fail at the same time,
-// after the picture of ananthakumaran, "Visualization of backoff functions". Its error
-// comes from ctx or from an invalid policy, or names what is out of range in o.
+// Stampede returns the load of the retries when tasks fail at the same time, after the picture of ananthakumaran,
+// "Visualization of backoff functions". It returns an error if ctx ends, the policy is invalid, or a field of o is out
+// of range.
 func Stampede(ctx context.Context, p backoff.Policy, o Outage) (Herd, error) {
 	if err := p.Err(); err != nil {
 		return Herd{}, err

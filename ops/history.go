@@ -27,17 +27,17 @@ type Span struct {
 	At          time.Time // when it began
 	Queue, Kind string    // "" if the span is of all of them
 
-	// Started is how many runs began. The others are how many runs ended so: with a task that is done, with an
-	// attempt that failed, after which the task waits for the next one, with a dead, a snoozed or a cancelled
-	// task, or with a lost lease.
+	// Started is how many runs began. The other fields count the runs that ended, by outcome: the task is done, the
+	// attempt failed and the task waits for the next one, the task is dead, snoozed or cancelled, or the lease was
+	// lost.
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
 	// Expired is how many tasks had not started in time, and ended without a run.
 	Expired int64
 	// Run is how long handlers ran, and Lag how late they began after their tasks had fallen due.
 	Run, Lag Times
 
-	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of how many tasks
-	// had not ended and how many were dead at its end, and OldestDue is for how long the first due task had waited.
+	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of the unfinished and
+	// the dead tasks at the end of the span, and OldestDue is how long the first due task had waited.
 	Measured         bool
 	Waiting, DeadNow int64
 	OldestDue        time.Duration
@@ -48,7 +48,7 @@ func (s Span) Ended() int64 {
 	return s.Done + s.Failed + s.Dead + s.Snoozed + s.Cancelled + s.Lost
 }
 
-// Times is how long some things took.
+// Times summarizes durations, such as of runs.
 type Times struct {
 	Sum, Max time.Duration
 	// In counts the times up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min and 1 h, and the longer ones.

@@ -26,12 +26,12 @@ type Effect struct {
 	// known: any of them may become due immediately. UnknownExhausted is how many of them would
 	// have no attempt left.
 	Unknown, UnknownExhausted int64
-	// Kept is the number of tasks of the subject that keep following a more specific override.
+	// Kept is the number of tasks of the subject that still follow a more specific override.
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
 	Replaces *Override
-	// AtEnd is the number of tasks that become due at the moment when the override ends by
-	// itself, since they would have been due earlier under the code's policy.
+	// AtEnd is the number of tasks that become due when the override ends at its time: under the
+	// code's policy they would have been due earlier.
 	AtEnd int64
 }
 
@@ -137,7 +137,7 @@ func (p *Profile) replaced(s falldue.Subject) *Override {
 // covers returns an error if the profile does not have the tasks of a subject.
 func (p *Profile) covers(s falldue.Subject) error {
 	if s.Key != "" && p.key == "" {
-		return errors.New("ops: a profile of all keys for a subject with one; take ProfileKey")
+		return errors.New("ops: the profile has all keys, and the subject has one: read it with ProfileKey")
 	}
 	return nil
 }
@@ -227,11 +227,10 @@ const (
 // time if that is more. A task that fails in the meantime also waits longer than under its policy.
 // The extra wait is at most as long as the release, or as the longest overdue task is late.
 //
-// The time must be 1 minute to 7 days, and the policies of the tasks must be known, or Release
-// returns an error.
+// Release returns an error unless the time is 1 minute to 7 days, and the policies of the tasks are known.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < time.Minute || over > maxRelease {
-		return nil, fmt.Errorf("ops: tasks let run over %v: must be %v to %v", over, time.Minute, maxRelease)
+		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, time.Minute, maxRelease)
 	}
 	if err := p.covers(s); err != nil {
 		return nil, err

@@ -2,10 +2,10 @@ package ops
 
 import "github.com/falldue/falldue"
 
-// Woken is what the end of a pause lets run, as [Profile.ResumeImpact] returns it.
+// Woken counts the tasks that can run after the end of a pause: see [Profile.ResumeImpact].
 type Woken struct {
-	// Due is how many tasks of the pause's subject are due, and run as soon as it ends. Unknown
-	// is how many others have failed whose policies are not known: any of them may be due.
+	// Due is how many tasks of the pause's subject are due, and run as soon as the pause ends. Unknown is how many
+	// others have failed and have an unknown policy: any of them may be due.
 	Due, Unknown int64
 }
 

@@ -32,7 +32,7 @@ func TestHold(t *testing.T) {
 	if delay, _ = slow.Of(parse(t, "1m")).Wait(1); err != nil || delay != 150*time.Second {
 		t.Errorf("a slow policy waits %v, error %v", delay, err)
 	}
-	if _, err := ops.Slow(-1); err == nil || !strings.Contains(err.Error(), "slower by -1: must be a factor above 0") {
+	if _, err := ops.Slow(-1); err == nil || !strings.Contains(err.Error(), "the factor -1: must be above 0") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -104,10 +104,10 @@ func TestWeigh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.ResumeImpact(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+		if _, err := p.ResumeImpact(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "read it with ProfileKey") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := p.Impact(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "take ProfileKey") {
+		if _, err := p.Impact(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "read it with ProfileKey") {
 			t.Errorf("error %v", err)
 		}
 
@@ -214,7 +214,7 @@ func TestRelease(t *testing.T) {
 	if !about(int64(len(ran)), int64(late), 10) {
 		t.Errorf("%d tasks have become due, want %d", len(ran), late)
 	}
-	for says, over := range map[string]time.Duration{"tasks let run over 1s: must be 1m0s to 168h0m0s": time.Second} {
+	for says, over := range map[string]time.Duration{"the duration 1s: must be 1m0s to 168h0m0s": time.Second} {
 		if _, err := p.Release(falldue.Subject{Kind: "mail"}, false, over); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q", err, says)
 		}

@@ -13,13 +13,13 @@ import (
 // up to 1,000,000.
 func Slow(factor float64) (backoff.Override, error) {
 	if !(factor > 0 && factor <= 1e6) {
-		return backoff.Override{}, fmt.Errorf("ops: slower by %v: must be a factor above 0, up to 1,000,000", factor)
+		return backoff.Override{}, fmt.Errorf("ops: the factor %v: must be above 0, up to 1,000,000", factor)
 	}
 	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * original")
 }
 
-// Hold returns the override under which no task runs again that has failed. New tasks run.
-// It sets no limit of elapsed time, so that none dies of the wait. Set it with an Until.
+// Hold returns the override that stops all retries. New tasks run. It sets no limit of elapsed time, so that no task
+// dies because of the wait. Set it with an Until.
 func Hold() backoff.Override {
 	held, _ := backoff.ParseOverride("36500d; elapsed 0s") // TestHold parses it
 	return held

@@ -36,8 +36,8 @@ func clockSkew(skew, took time.Duration) []Finding {
 	if skew < 0 {
 		skew, which = -skew, "behind"
 	}
-	text := fmt.Sprintf("the database's clock is %v %s this machine's, which took %v to answer", skew.Round(time.Microsecond), which, took.Round(time.Microsecond))
-	return judge(text, skew > maxSkew+took, "falldue goes by the database's clock alone, but times that programs compute, such as RunAt, will be off: synchronize both by NTP")
+	text := fmt.Sprintf("the database's clock is %v %s this machine's; the answer took %v", skew.Round(time.Microsecond), which, took.Round(time.Microsecond))
+	return judge(text, skew > maxSkew+took, "falldue uses only the database's clock, but times that programs compute, such as RunAt, will be off: synchronize both clocks with NTP")
 }
 
 // otherDelay is the finding about a policy whose delays the server computes otherwise than
@@ -48,7 +48,7 @@ func otherDelay(policy string, err error) []Finding {
 
 func deadRows(dead, live int64) []Finding {
 	text := fmt.Sprintf("%d dead rows and %d live ones in the table of tasks", dead, live)
-	return judge(text, dead > manyDeadRows && dead > live/5, "look for an old transaction, which keeps them, and whether autovacuum runs; then VACUUM the table")
+	return judge(text, dead > manyDeadRows && dead > live/5, "end old transactions, which keep the rows, and check that autovacuum runs; then VACUUM the table")
 }
 
 func freePages(free, all int64) []Finding {
@@ -58,7 +58,7 @@ func freePages(free, all int64) []Finding {
 
 func historyOf(transactions int64) []Finding {
 	text := fmt.Sprintf("InnoDB keeps the history of %d transactions", transactions)
-	return judge(text, transactions > longHistory, "look for an old transaction, which keeps it")
+	return judge(text, transactions > longHistory, "end old transactions, which keep the history")
 }
 
 func transactionOf(age time.Duration, session string) []Finding {
@@ -66,7 +66,7 @@ func transactionOf(age time.Duration, session string) []Finding {
 		return fine("no transaction is older than a minute")
 	}
 	return judge(fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), session), true,
-		"it keeps the rows that claims and settles leave behind, and slows claims down: end it, or its session")
+		"it keeps the rows that claims and outcomes leave behind, and slows claims down: end it, or its session")
 }
 
 // overdueTasks is the finding about overdue tasks of a kind in a queue, by the handlers that may run
@@ -86,7 +86,7 @@ func overdueTasks(late Overdue, h QueueHandlers) Finding {
 	}
 	f := Finding{
 		Level: Attention, Text: fmt.Sprintf("%s overdue, the first since %s UTC", these, late.DueSince.Format(time.DateTime)),
-		Advice: "run workers with a handler of the kind that list the queue, or more of them",
+		Advice: "run more workers that have a handler of the kind and list the queue",
 	}
 	switch {
 	case h.Busy():

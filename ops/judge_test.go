@@ -15,12 +15,12 @@ func TestThresholds(t *testing.T) {
 		want Level
 		text string
 	}{
-		{clockSkew(5*time.Second, 0), Fine, "the database's clock is 5s ahead of this machine's, which took 0s to answer"},
-		{clockSkew(5*time.Second+time.Microsecond, 0), Attention, "the database's clock is 5.000001s ahead of this machine's, which took 0s to answer"},
-		{clockSkew(-5*time.Second, 0), Fine, "the database's clock is 5s behind this machine's, which took 0s to answer"},
-		{clockSkew(-5*time.Second-time.Microsecond, 0), Attention, "the database's clock is 5.000001s behind this machine's, which took 0s to answer"},
-		{clockSkew(6*time.Second, time.Second), Fine, "the database's clock is 6s ahead of this machine's, which took 1s to answer"},
-		{clockSkew(6*time.Second+time.Microsecond, time.Second), Attention, "the database's clock is 6.000001s ahead of this machine's, which took 1s to answer"},
+		{clockSkew(5*time.Second, 0), Fine, "the database's clock is 5s ahead of this machine's; the answer took 0s"},
+		{clockSkew(5*time.Second+time.Microsecond, 0), Attention, "the database's clock is 5.000001s ahead of this machine's; the answer took 0s"},
+		{clockSkew(-5*time.Second, 0), Fine, "the database's clock is 5s behind this machine's; the answer took 0s"},
+		{clockSkew(-5*time.Second-time.Microsecond, 0), Attention, "the database's clock is 5.000001s behind this machine's; the answer took 0s"},
+		{clockSkew(6*time.Second, time.Second), Fine, "the database's clock is 6s ahead of this machine's; the answer took 1s"},
+		{clockSkew(6*time.Second+time.Microsecond, time.Second), Attention, "the database's clock is 6.000001s ahead of this machine's; the answer took 1s"},
 		{deadRows(100_000, 10), Fine, "100000 dead rows and 10 live ones in the table of tasks"},
 		{deadRows(100_001, 10), Attention, "100001 dead rows and 10 live ones in the table of tasks"},
 		{deadRows(200_000, 1_000_000), Fine, "200000 dead rows and 1000000 live ones in the table of tasks"},
@@ -55,9 +55,9 @@ func TestThresholds(t *testing.T) {
 func TestOverdueAdvice(t *testing.T) {
 	t.Parallel()
 	for advice, h := range map[string]QueueHandlers{
-		"run workers with a handler of the kind": {},
-		"falldue why":                            {Running: 1, Concurrency: 2, Workers: []WorkerHandlers{{Running: 1, Concurrency: 2}}},
-		"raise Concurrency":                      {Running: 2, Concurrency: 2, Workers: []WorkerHandlers{{Running: 2, Concurrency: 2}}},
+		"run more workers that have a handler of the kind": {},
+		"falldue why":       {Running: 1, Concurrency: 2, Workers: []WorkerHandlers{{Running: 1, Concurrency: 2}}},
+		"raise Concurrency": {Running: 2, Concurrency: 2, Workers: []WorkerHandlers{{Running: 2, Concurrency: 2}}},
 	} {
 		if f := overdueTasks(Overdue{Queue: "default", Kind: "ship", Tasks: 1}, h); !strings.Contains(f.Advice, advice) {
 			t.Errorf("%+v: %+v, want the advice %q", h, f, advice)

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// KindRuns is how the runs of a kind have ended on live workers of late.
+// KindRuns is how the recent runs of a kind have ended on live workers.
 type KindRuns struct {
 	Kind string
 	Runs

@@ -18,25 +18,31 @@ type Limit struct {
 	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
 	// AtMost(20).
 	Owner, Text string
-	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. If so, the other
-	// fields are zero.
+	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. If so, the fields
+	// below are zero.
 	PerKey bool
-	// Most is how many tasks the limit admits, and Room how many more it admits now. Wait is the time until it
+	// Most is how many tasks the limit admits, and Room is how many more it admits now. Wait is the time until it
 	// has room again, or 0 if it has room or the time is unknown.
 	Most, Room int
 	Wait       time.Duration
 	// Tasks has the IDs of the tasks that count now, as far as they are known.
 	Tasks []int64
+
+	keyed store.Limit // the limit, if HasKeys
 }
 
 // Taken returns how much of Most is taken.
 func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
 
+// HasKeys reports whether [Ops.FullestKeys] can list keys of the limit: the limit is per key, and no pattern names its
+// queue.
+func (l Limit) HasKeys() bool { return l.keyed.PerKey }
+
 // Full reports whether the limit admits no task now.
 func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 }
 
 // Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks that
-// count now. Limits per key have a state for each key: [Ops.Why] has it for a task.
+// count now. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] has the count of a task's key.
 func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	owners := map[string]string{} // by the names of limits
 	var limits []store.Limit
@@ -62,8 +68,10 @@ func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	var list []Limit
 	var asked []store.Limit
 	for _, l := range limits {
-		if l.PerKey || pattern.Is(owners[l.Name]) {
-			list = append(list, Limit{Owner: owners[l.Name], Text: l.Text, PerKey: true})
+		if owner := owners[l.Name]; pattern.Is(owner) {
+			list = append(list, Limit{Owner: owner, Text: l.Text, PerKey: true})
+		} else if l.PerKey {
+			list = append(list, Limit{Owner: owner, Text: l.Text, PerKey: true, keyed: l})
 		} else {
 			asked = append(asked, l)
 		}
@@ -77,6 +85,44 @@ func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	}
 	slices.SortFunc(list, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Text, b.Text)) })
 	return list, nil
+}
+
+// KeyLimit is the state of a limit per key for one key.
+type KeyLimit struct {
+	// Key is the task key or, if the limit counts by a part, that part, such as tenant=42. [Filter] takes both.
+	Key string
+	// Most, Room, Wait and Tasks are as in [Limit].
+	Most, Room int
+	Wait       time.Duration
+	Tasks      []int64
+}
+
+// Taken returns how much of Most is taken.
+func (l KeyLimit) Taken() int { return max(l.Most-l.Room, 0) }
+
+// FullestKeys returns up to most keys of a limit that [Ops.Limits] returned: the keys with the most tasks that count now,
+// the fullest first. It reads up to 10,000 permits of the limit, and bounded reports whether there may be more. It returns
+// no keys unless [Limit.HasKeys].
+func (o *Ops) FullestKeys(ctx context.Context, l Limit, most int) (keys []KeyLimit, bounded bool, err error) {
+	if !l.HasKeys() {
+		return nil, false, nil
+	}
+	states, bounded, err := o.store.KeyStates(ctx, l.keyed)
+	if err != nil {
+		return nil, false, err
+	}
+	for key, s := range states {
+		if l.keyed.Part != "" {
+			key = falldue.KeyOf(l.keyed.Part, key)
+		}
+		if k := (KeyLimit{Key: key, Most: s.Most, Room: max(s.Room, 0), Wait: s.Wait, Tasks: s.Taken}); k.Taken() > 0 {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b KeyLimit) int {
+		return cmp.Or(cmp.Compare(b.Taken(), a.Taken()), cmp.Compare(a.Key, b.Key))
+	})
+	return keys[:min(len(keys), most)], bounded, nil
 }
 
 // limitState is a limit of a task, and what the limit admits now.

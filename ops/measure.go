@@ -28,8 +28,8 @@ type Benchmark struct {
 	Starts int
 }
 
-// MaxMeasured is the greatest number of tasks of a [Benchmark]. It keeps a caller from filling
-// the disk by a mistake.
+// MaxMeasured is the greatest number of tasks of a [Benchmark]. The limit keeps a caller from filling the disk by
+// mistake.
 const MaxMeasured = 10_000_000
 
 // Measurement is one measure of a [Benchmark].
@@ -54,15 +54,15 @@ const (
 	dropTimeout = time.Minute
 )
 
-// Measure measures how many tasks a process can store and run on db, by handlers that do
-// nothing, and how soon a worker starts a task that another process has stored. It calls report
-// with each measure when it has it. A quarter of the tasks, or as many as two seconds allow, are
-// stored one by one, and the others 1,000 at a time. Then all of them run. After that more tasks
-// are stored one by one, each when the one before it has started. An error of report ends it.
+// Measure measures how many tasks a process can store and run on db, with handlers that do nothing, and how soon a
+// worker starts a task that another process has stored. It calls report with each measure as soon as it is known. A
+// quarter of the tasks, or as many as two seconds allow, are stored one by one, and the others 1,000 at a time. Then
+// all of them run. After that, more tasks are stored one by one, each when the previous one has started. If report
+// returns an error, Measure ends with it.
 //
-// The tables are its own, with names that no other tables have. It creates them, and drops them
-// when it ends, also after ctx has ended. The server works hard meanwhile. What it measures
-// depends on the size of the pool, and it uses some 20 connections.
+// Measure creates tables of its own, with names that no other tables have, and drops them when it ends, even after ctx
+// has ended. The server is busy in the meantime. The results depend on the size of the pool: Measure uses about 20
+// connections.
 func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurement) error) (err error) {
 	b.Tasks, b.Handlers, b.Starts = cmp.Or(b.Tasks, 20_000), cmp.Or(b.Handlers, 100), cmp.Or(b.Starts, 200)
 	if b.Tasks < 0 || b.Tasks > MaxMeasured || b.Handlers < 0 || b.Starts < 0 || b.Starts > MaxMeasured {

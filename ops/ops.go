@@ -43,17 +43,16 @@ type queue interface {
 }
 
 // New returns the Ops of a queue. It uses the queue's connections, tables and codec, and reads
-// nothing yet. A queue that handles no kinds will do.
+// nothing yet. The queue need not handle any kinds.
 func New(q *falldue.Queue) *Ops {
 	inside := hooks.Of[queue](q)
 	return &Ops{queue: q, inside: inside, store: inside.Store()}
 }
 
-// WithPolicies returns an Ops that assumes these policies of kinds, such as if no worker with
-// the kinds is live. The policy of the kind "" is for all other kinds. These policies are used
-// first, then the policies of the kinds that the queue handles, and then the policies that live
-// workers announce. If the policy of a kind is unknown, so are the due times of its failed tasks.
-// WithPolicies returns an error if a policy is invalid.
+// WithPolicies returns an Ops that assumes these policies of kinds, for example because no live worker handles the
+// kinds. The policy of the kind "" is for all other kinds. These policies are used first, then the policies of the
+// kinds that the queue handles, and then the policies that live workers announce. If the policy of a kind is unknown,
+// so are the due times of its failed tasks. WithPolicies returns an error if a policy is invalid.
 func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		if err := policies[kind].Err(); err != nil {

@@ -27,16 +27,15 @@ type Overdue struct {
 	DueSince time.Time
 }
 
-// Stuck reports whether the tasks wait for a worker, or behind a dead task. Other tasks wait for their
-// limit as they should.
+// Stuck reports whether the tasks wait for a worker, or behind a dead task. Other tasks wait for their limit, which is
+// no problem.
 func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 
-// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan, or
-// than a minute if that is 0. Up to 36,500 days are allowed. Running tasks are not overdue, nor are
-// paused ones ([falldue.Queue.Pause]). Delays follow the policies that [Ops.Policies] returns,
-// and limits those that live workers announce. A task that failed before counts as due a day after its
-// failure if its policy is not known. A limit delays tasks if it has no room in five readings within a
-// tenth of a second.
+// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan, or than a minute if
+// that is 0. Up to 36,500 days are allowed. Running tasks are not overdue, nor are paused ones ([falldue.Queue.Pause]).
+// Delays follow the policies that [Ops.Policies] returns, and limits come from live workers. A task that failed before
+// counts as due a day after its failure if its policy is not known. A limit counts as the reason if it has no room in
+// five reads within a tenth of a second.
 //
 // Overdue jumps from lane to lane in the index, and costs no more if more tasks wait. With an
 // error, tasks of some queues may be missing. Workers look for overdue tasks once a minute, too, and

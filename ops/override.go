@@ -10,11 +10,10 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// OverrideOptions say more about an override of policies.
+// OverrideOptions are the settings of [Ops.SetPolicy].
 type OverrideOptions struct {
-	// IncludeOwn makes tasks with a per-task policy follow, too: the original policy in the
-	// override is then that policy. By default they keep it. A Subject that has a Policy
-	// includes its tasks always.
+	// IncludeOwn applies the override to tasks with a per-task policy, too: original is then that policy. By default
+	// they keep their policy. A Subject with a Policy always includes its tasks.
 	IncludeOwn bool
 	// Steps are overrides that replace the first one later, in the order of their times.
 	Steps []OverrideStep
@@ -25,7 +24,7 @@ type OverrideOptions struct {
 	falldue.Note
 }
 
-// OverrideStep is an override that is in effect from a time after the first one on.
+// OverrideStep is an override that replaces the previous step, After the start of the whole override.
 type OverrideStep struct {
 	After   time.Duration // since the override was set, by the database's clock
 	Formula backoff.Override
@@ -46,15 +45,14 @@ type Override struct {
 	Cleared bool
 }
 
-// Names reports whether a task is of the override's subject and follows it. What counts is
-// its Queue, Kind, Policy and Key.
+// Names reports whether the override selects a task, by the task's Queue, Kind, Policy and Key.
 func (o Override) Names(t falldue.TaskInfo) bool {
 	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, laneOfTask(t))
 }
 
-// AppliedBy reports whether a worker has announced that tasks of the override's subject follow it, or after
-// [Ops.ClearPolicy] that they no longer follow the earlier one. Workers announce the change within two seconds after the
-// override was set. They announce the 100 newest of the overrides that they apply, so it reports false for older ones.
+// AppliedBy reports whether a worker applies the override or, after [Ops.ClearPolicy], no longer applies the earlier
+// one, according to its last heartbeat. Workers report a change within two seconds after the override was set. They
+// report the 100 newest of the overrides that they apply, so AppliedBy returns false for older ones.
 func (o Override) AppliedBy(w Worker) bool {
 	at, applied := w.Applied[o.String()]
 	if o.Cleared {

@@ -23,9 +23,9 @@ func (p Pause) selects(t falldue.TaskInfo) bool {
 	return control.Subject(p.Subject).Selects(t.Queue, laneOfTask(t))
 }
 
-// Pauses lists the pauses that are in effect now, the oldest first. The Key of a subject is the
-// key as tasks have it in [falldue.TaskInfo]. Pauses of subjects that this release does not know
-// are left out; workers that cannot apply one log and announce it.
+// Pauses lists the pauses that are in effect now, the oldest first. The Key of a subject is the key as tasks have it in
+// [falldue.TaskInfo]. Pauses of subjects that this release does not know are left out; a worker that cannot apply a
+// pause logs and reports it.
 func (o *Ops) Pauses(ctx context.Context) ([]Pause, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return pausesIn(changes), err

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Policies are policies in force: the policies of kinds, and per-task policies.
+// Policies are the policies in effect: the policies of kinds, and per-task policies.
 type Policies struct {
 	kinds, own map[string]backoff.Policy
 	announced  map[string]backoff.Policy // those that most live workers have
@@ -79,8 +79,8 @@ func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	return policy, true
 }
 
-// Code returns the policy of a task without overrides, its own or its kind's, and reports
-// whether it is known.
+// Code returns the policy of a task without overrides, which is the per-task policy or the kind's, and reports whether
+// it is known.
 func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.given(t.Kind, t.Policy); !known && t.Policy == "" {
 		policy, known = p.announced[t.Kind]
@@ -144,7 +144,7 @@ func (p Policies) Ahead(t falldue.TaskInfo, most int) (Future, error) {
 	return ahead(t, list, most)
 }
 
-// Due returns when a task falls due, including by the end of an override that is set now. It
+// Due returns when a task falls due, and considers the end of an override that is in effect now. It
 // returns the zero time if the task's policy is not known, or the task is finished. The policy of a
 // task that never failed does not matter.
 func (p Policies) Due(t falldue.TaskInfo) time.Time {

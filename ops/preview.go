@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Schedule is when a task runs again whose attempts all fail, and when it is given up.
-// Handlers take no time in it. All times count from the first failure.
+// Schedule has the retries of a task that always fails, and the time when it is given up, if handlers take no time. All
+// times count from the first failure.
 type Schedule struct {
 	// Retries are the retries in their order.
 	Retries []Retry
@@ -20,8 +20,8 @@ type Schedule struct {
 	Fewest, Most int
 	// Earliest and Latest bound the time of the attempt after which it is given up.
 	Earliest, Latest time.Duration
-	// DelayLimit is what Delay tends to after more and more failures, and WaitLimit what
-	// Delay + Jitter tends to: 24 hours with arctan. It is 0 if that grows without end.
+	// DelayLimit is the limit that Delay approaches with more and more failures, such as 24 hours with arctan, and
+	// WaitLimit the limit of Delay + Jitter. Both are 0 if the wait grows without a limit.
 	DelayLimit, WaitLimit time.Duration
 }
 
@@ -32,7 +32,7 @@ type Retry struct {
 	// Delay is the shortest wait before the retry. The wait is drawn from Delay to
 	// Delay + Jitter.
 	Delay, Jitter time.Duration
-	// Earliest and Latest bound the time at which the retry is due.
+	// The retry is due between Earliest and Latest.
 	Earliest, Latest time.Duration
 }
 

@@ -76,8 +76,8 @@ func (o *Ops) EstimateTasks(ctx context.Context) (tasks int64, known bool, err e
 type Load struct {
 	// Due is the number of tasks that are due already.
 	Due int64
-	// Minutes has how many fall due in each minute after the profile, and Later how many
-	// after the last of them.
+	// Minutes counts the tasks that fall due in each minute after the profile, and Later the tasks
+	// that fall due after the last of these minutes.
 	Minutes []int64
 	Later   int64
 	// Peak is how many fall due in the busiest minute, and PeakAt when that begins after the
@@ -95,8 +95,8 @@ func (l Load) Total() int64 {
 	return total
 }
 
-// Within returns how many tasks fall due in the first so many minutes, or in all of Minutes if
-// these are fewer. Those that are due already are not among them.
+// Within returns how many tasks fall due in the first minutes, or in all of Minutes if there are fewer. Tasks that are
+// already due are not included.
 func (l Load) Within(minutes int) (n int64) {
 	for _, m := range l.Minutes[:max(min(minutes, len(l.Minutes)), 0)] {
 		n += m
@@ -231,8 +231,7 @@ type KindLoad struct {
 	Unknown int64
 }
 
-// Forecast is when the tasks that wait now fall due. It knows neither the tasks that will
-// be enqueued, nor which will fail again.
+// Forecast is when the tasks that wait now fall due. It does not include new tasks and further failures.
 type Forecast struct {
 	At    time.Time
 	Kinds []KindLoad // in the order of their names
@@ -253,9 +252,8 @@ func (f Forecast) Stalled(p Pace) (kinds []string) {
 // Policies returns the policies of the profile, with the overrides that were in effect when it was read.
 func (p *Profile) Policies() Policies { return p.policies }
 
-// Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to
-// 365 days, and 24 hours if it is 0. Its policies are [Config]'s and the tasks'
-// own.
+// Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to 365 days,
+// and 24 hours if it is 0. It uses the policies of [Config], and per-task policies.
 func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 	horizon, err := validHorizon(horizon)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type Rate struct {
 	// Done is how many tasks succeed in a second, and Failed how many attempts fail.
 	Done, Failed float64
-	// Known is false as long as there are not two announcements to compare.
+	// Known is false until the worker has sent two heartbeats.
 	Known bool
 }
 
@@ -21,13 +21,12 @@ func (r Rate) plus(other Rate) Rate {
 	return Rate{r.Done + other.Done, r.Failed + other.Failed, r.Known || other.Known}
 }
 
-// Rates knows the rates of workers between their last two announcements. The zero value knows
-// none. It is not safe for concurrent use.
+// Rates computes the rates of workers from their last two heartbeats. The zero value knows no rates. It is not safe for
+// concurrent use.
 type Rates struct{ last map[string][2]Worker }
 
-// Add takes a list of [Ops.Workers], and returns the rates of the workers of it that live,
-// by their ids. Workers announce themselves every 15 seconds, so that a rate is known from the
-// second list on that has another announcement of the worker than the first one.
+// Add takes a list of [Ops.Workers], and returns the rates of its live workers, by their ids. Workers send a heartbeat
+// every 15 seconds, so a rate is known from the first list on with a second heartbeat of the worker.
 func (r *Rates) Add(workers []Worker) map[string]Rate {
 	last, rates := map[string][2]Worker{}, map[string]Rate{}
 	for _, w := range workers {
@@ -58,15 +57,15 @@ func rateBetween(before, after Worker) Rate {
 type Pulse struct {
 	// At is the time of the database's clock.
 	At time.Time
-	// Workers are those that live.
+	// Workers are the live workers.
 	Workers []Worker
 	// Rates are the rates of these workers, by their ids, and Rate the rate of all of them.
 	Rates map[string]Rate
 	Rate  Rate
-	// Lost are the workers that ended without a word within the last hour.
+	// Lost are the workers that vanished within the last hour.
 	Lost []Worker
 	// Queues are the queues that have tasks. More reports whether there are lanes that the [Monitor] has not read
-	// yet. LanesAge is how long ago it read those that it read first.
+	// yet. LanesAge is the time since it read the first of the others.
 	Queues   []Queue
 	More     bool
 	LanesAge time.Duration
@@ -78,7 +77,7 @@ type Pulse struct {
 	Policies Policies
 }
 
-// Running returns how many handlers run, as their workers have announced.
+// Running returns how many handlers run, according to the last heartbeats.
 func (p Pulse) Running() (n int) {
 	for _, w := range p.Workers {
 		n += w.Running
@@ -102,8 +101,8 @@ func (p Pulse) Lanes() (n int) {
 	return n
 }
 
-// First returns the queue whose first task falls due before the others'. It reports
-// false if there is none, or none is known.
+// First returns the queue with the task that falls due first. It returns false if no queue has a task with a known due
+// time.
 func (p Pulse) First() (first Queue, ok bool) {
 	for _, q := range p.Queues {
 		if !q.FirstDue.IsZero() && (!ok || q.FirstDue.Before(first.FirstDue)) {
@@ -113,8 +112,8 @@ func (p Pulse) First() (first Queue, ok bool) {
 	return first, ok
 }
 
-// Monitor reads the state of queues and workers time after time. It is safe for concurrent use. Of each part
-// of the lanes it knows the state when it last read that part: 5,000 lanes a time.
+// Monitor reads the state of queues and workers repeatedly. It is safe for concurrent use. It reads 5,000 lanes at a
+// time, and remembers the others as they were when it last read them.
 type Monitor struct {
 	o              *Ops
 	most           bound // of a read
@@ -170,9 +169,8 @@ func (m *Monitor) readIfOld(ctx context.Context) error {
 	return m.read(ctx)
 }
 
-// Read returns the state now. It costs the same however many tasks wait, and however many lanes there are: if they
-// are more than 5,000, each Read reads the next ones. Rates are known once it has seen two announcements of a
-// worker, which are 15 seconds apart.
+// Read returns the state now. The cost depends neither on the number of waiting tasks nor on the number of lanes: each
+// Read reads the next 5,000 lanes. A worker's rates are known after two of its heartbeats, which are 15 seconds apart.
 func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 	if err := m.begin(ctx); err != nil {
 		return Pulse{}, err
@@ -199,7 +197,7 @@ func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 	return p, err
 }
 
-// Overdue is like [Ops.Overdue] for the lanes that the monitor knows. Of more than 200 lanes with overdue tasks it
+// Overdue is like [Ops.Overdue] for the lanes that the monitor knows. If more than 200 lanes have overdue tasks, it
 // counts the tasks in the lanes that were due first, and sets [Overdue].More.
 func (m *Monitor) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
 	if err := checkOlderThan(olderThan); err != nil {

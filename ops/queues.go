@@ -14,8 +14,7 @@ type Queue struct {
 	Name string
 	// Kinds are the kinds of the tasks that wait or run.
 	Kinds []string
-	// Blocked are the kinds of the tasks that are blocked: that run after others. A [Pulse]
-	// leaves them out.
+	// Blocked are the kinds of the blocked tasks, which run after other tasks. A [Pulse] leaves them out.
 	Blocked []string
 	// Lanes is the number of lanes that have tasks which wait or run. Sweeps take longer the more there
 	// are.

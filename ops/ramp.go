@@ -13,17 +13,17 @@ import (
 
 // Step is a step from one policy to another: from After on, Policy is in effect.
 type Step struct {
-	// After is when the step is taken, from the profile on.
+	// After is when the step begins, from the time of the profile.
 	After time.Duration
 	// Share is the share of the new policy in the delay, 0 to 1.
 	Share float64
-	// Policy has a delay between the delays of the two policies, and all else of the new one. The
-	// last step has the new policy itself.
+	// Policy has a delay between the delays of the two policies. All else is from the new policy. The last step has the
+	// new policy itself.
 	Policy backoff.Policy
 	// Due is how many tasks fall due in the busiest minute of the step.
 	Due int64
-	// Anyway reports whether more of these than the ramp allows fall due without the step, too, under
-	// the policy in effect before.
+	// Anyway reports whether more tasks fall due in that minute than the ramp allows because they would do so without
+	// the step, too.
 	Anyway bool
 }
 
@@ -41,7 +41,7 @@ const (
 // without the steps, too. Tasks that are due already do not count, nor do tasks with a more
 // specific override. The first step is at 0, and replaces the current override of the kind.
 //
-// Where several queues have different policies in effect, the steps begin with the policy of most tasks.
+// If different policies are in effect in several queues, the steps begin with the policy of most tasks.
 //
 // Ramp returns an error if the policy or the rate is invalid, if the policy of the kind is not
 // known, or if the ramp would take more than three days.

@@ -39,7 +39,7 @@ func RefusedPauses(workers []Worker) (list []RefusedPause) {
 	return list
 }
 
-// String says in words which workers cannot apply the pause, and why.
+// String names the workers that cannot apply the pause, and the reason.
 func (p RefusedPause) String() string {
 	return fmt.Sprintf("%s cannot apply the pause of %s, and the tasks continue there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
 }

@@ -160,7 +160,7 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 		b.says(`"unread":"permission denied"`)
 		w := b.why(i, b.enqueue("mail"))
 		c := conditionOf[ops.WhyWorker](t, w)
-		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Describe(w.Task), "; of these idle cannot read pauses, policies and cancels, and goes by those it knew: permission denied") {
+		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Describe(w.Task), "; of these idle cannot read pauses, policies and cancels, and apply the last known ones: permission denied") {
 			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 	})
@@ -195,7 +195,7 @@ func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 		b.says(`"unreadable_policies":{"` + task.Policy + `":"too new"}`)
 		w := b.why(i, task.ID)
 		c := onlyReason[ops.WhyPolicy](t, w)
-		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Describe(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and leave it alone (idle): too new") {
+		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Describe(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and do not run the task (idle): too new") {
 			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', started_at, seen_at, '" +
@@ -218,7 +218,7 @@ func (b backlog) says(member string) {
 }
 
 // TestRefusedPauses: a pause that a newer release has set for a subject that a worker does not know
-// is announced, and doctor names it, until it is resumed. The tasks go on meanwhile.
+// is announced, and doctor names it, until it is resumed. The tasks continue meanwhile.
 func TestRefusedPauses(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)

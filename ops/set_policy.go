@@ -21,18 +21,17 @@ import (
 // stored in the database, so workers that start later apply it, too. In its formula, original is
 // the policy of the current code, even after a deploy.
 //
-// A second SetPolicy of the same subject replaces the first: the newest is in effect, by the
-// database's clock, and the history keeps both. Of several subjects that name a task, the
-// most specific is in effect: one with a key, then one with a policy, then one with a kind.
+// A second SetPolicy of the same subject replaces the first: the newest is in effect, by the database's clock, and the
+// history keeps both. If several subjects select a task, the most specific one is in effect: a subject with a key comes
+// before one with a policy, and that before one with a kind.
 //
-// SetPolicy makes the policies of the kinds that the queue or a live worker handles, or else
-// of the default policy, and refuses an override with which this server computes other
-// delays than Go at sample attempts. Each worker does the same with the policies that it
-// has. One that cannot apply it keeps the old policy, and logs an error. SetPolicy does not look
-// at the tasks that wait: [Profile.Impact] computes what an override does to them.
+// SetPolicy makes the policies of the kinds that the queue or a live worker handles, or else of the default policy, and
+// refuses an override with which this server computes other delays than Go at sample attempts. Each worker does the
+// same with the policies that it has. A worker that cannot apply the override keeps the old policy, and logs an error.
+// SetPolicy does not read the waiting tasks: [Profile.Impact] computes the effect on them.
 //
-// A jitter is drawn when a task fails, and stays with the task after the override has ended.
-// The limits decide when an attempt ends or is claimed: see docs/policy-changes.md.
+// The jitter is chosen when a task fails, and stays with the task after the override has ended. Limits apply when an
+// attempt ends or is claimed: see docs/policy-changes.md.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid subject, override or
 // option.
@@ -55,9 +54,9 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 	return o.inside.Change(ctx, s, opts.Until, store.Change{What: statements.ChangePolicy, Value: value, Who: opts.Who, Why: opts.Why})
 }
 
-// ClearPolicy ends the override of a subject: its tasks have the policies of the code, or
-// their own, again within two seconds. A subject without an override may be cleared. Pass a note at
-// most once. For the error see [Ops.SetPolicy].
+// ClearPolicy ends the override of a subject: within two seconds, its tasks have the policies of the code, or per-task
+// policies, again. It is no error to clear a subject without an override. Pass a note at most once. For the error see
+// [Ops.SetPolicy].
 func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
 	n, err := oneOf(notes)
 	if err != nil {
@@ -95,8 +94,8 @@ func overridesIn(changes []store.StoredChange) []Override {
 	return list
 }
 
-// OverrideHistory lists the overrides of policies that were set or cleared in the last 90
-// days, and the newest of each subject, the oldest first.
+// OverrideHistory lists the overrides that were set or cleared in the last 90 days, the oldest first. It
+// includes the newest override of each subject, however old.
 func (o *Ops) OverrideHistory(ctx context.Context) ([]Override, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return overrideHistory(changes), err

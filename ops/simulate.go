@@ -12,12 +12,13 @@ import (
 
 // Scenario is a system under load whose handlers fail for a while, for [Simulate].
 type Scenario struct {
-	// Outage is how long all attempts that begin fail, from the beginning on: up to 30 days.
+	// Outage is the length of the outage, which starts at the beginning: up to 30 days. All attempts that begin during
+	// the outage fail.
 	Outage time.Duration
 	// PerSecond is how many tasks are enqueued in a second, evenly spread: above 0.
 	PerSecond float64
-	// Handler is how long an attempt takes that succeeds, and Failure how long one that
-	// fails: up to 30 days. Failure defaults to Handler if it is 0.
+	// Handler is the duration of a successful attempt, and Failure of a failed one: up to 30 days. Failure defaults to
+	// Handler.
 	Handler, Failure time.Duration
 	// Workers is the number of handlers that may run concurrently: 1 to 1,000,000.
 	Workers int
@@ -29,19 +30,18 @@ type Scenario struct {
 
 // Recovery is how a system recovers from an outage.
 type Recovery struct {
-	// Failed is the number of tasks that failed, and Retries how many attempts tasks had
-	// after their first. Dead is how many were given up.
+	// Failed is the number of tasks that failed, and Retries the number of their further attempts. Dead is the number
+	// of tasks that were given up.
 	Failed, Retries, Dead int
 	// Later is how many tasks fall due more than a day after the outage. With a backlog they
 	// are left out.
 	Later int
 	// LongestWait is the longest time that a task was due before a worker was free for it.
 	LongestWait time.Duration
-	// Recovered is how long after the outage the last of the tasks that failed, or of the
-	// backlog, was done or dead, and none waited for a worker. It is 0 if that was before the
-	// end of the outage.
+	// Recovered is the time from the end of the outage until all failed tasks, and the backlog, were done or dead, and
+	// no task waited for a worker. It is 0 if that was before the end of the outage.
 	Recovered time.Duration
-	// Load has how many attempts began in each minute, and Peak the greatest of them.
+	// Load has the number of attempts that began in each minute, and Peak is the greatest of these numbers.
 	Load []int
 	Peak int
 }

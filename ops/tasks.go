@@ -39,13 +39,12 @@ type Page struct {
 	// the next page.
 	More bool
 	Next int64
-	// Bounded reports whether the page ends early because Tasks has looked at 10,000 tasks
-	// or 64 MiB of payloads. Such a page may have no tasks.
+	// Bounded reports whether the page ends early because Tasks has read 10,000 tasks or 64 MiB of payloads. Such a
+	// page may have no tasks.
 	Bounded bool
-	// Undecodable is the number of tasks that Tasks has looked at and left out because
-	// Config.Codec cannot decode their payloads or results, so that it does not know whether
-	// Match matches them. It is 0 without a Match: they are among the tasks then, with their
-	// DecodeError.
+	// Undecodable is the number of tasks that are left out because Config.Codec cannot decode their payloads or
+	// results, so it is not known whether Match matches them. Without a Match it is 0: these tasks are then in the
+	// page, with their DecodeError.
 	Undecodable int64
 }
 
@@ -61,10 +60,10 @@ const (
 	phasedAtOnce = 500
 )
 
-// Tasks returns a page of the tasks that match a filter, with their phases. To match Phase and
-// Match it looks at up to 10,000 tasks that match the other fields, for a phase of unfinished tasks
-// only at those; [Page].Bounded reports whether that was not enough. Tasks that come and go do
-// not shift pages. Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
+// Tasks returns a page of the tasks that match a filter, with their phases. A filter with Phase or Match reads up to
+// 10,000 tasks that match the other fields. For a phase of unfinished tasks, it reads only unfinished tasks.
+// [Page].Bounded reports whether it stopped at that number. Tasks that come and go do not shift pages. Pass options at
+// most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
 func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
 	return o.list(ctx, f, list, func(*search) {})
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// What is what has happened to a task.
+// What is the kind of an [Event].
 type What string
 
-// What may happen to a task.
+// The kinds of events.
 const (
 	// Added: the task was enqueued.
 	Added What = "new"
@@ -23,13 +23,13 @@ const (
 	// Failed: an attempt failed, and the task is retried, under its policy or at a time that its
 	// handler has set.
 	Failed What = "failed"
-	// Snoozed: its handler has snoozed it.
+	// Snoozed: its handler asked for a snooze.
 	Snoozed What = "snoozed"
 	// Dead, Done and Cancelled: it is finished.
 	Dead      What = "dead"
 	Done      What = "done"
 	Cancelled What = "cancelled"
-	// Gone: it is not there any more. It was done, or a person has deleted it.
+	// Gone: the task no longer exists. It was done, or a person deleted it.
 	Gone What = "gone"
 )
 
@@ -60,11 +60,11 @@ const (
 	rememberFor = time.Minute
 )
 
-// Watch calls f with what happens to tasks, until ctx ends or f returns an error, which it
-// returns. It polls after each interval: a task that was enqueued and deleted between two polls is
-// missing, and of several changes of a task it sees the last. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500
-// lanes with 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees
-// new tasks only where ids ascend, which is not so on TiDB.
+// Watch calls f with the events of tasks, until ctx ends or f returns an error, and returns that error. It polls after
+// each interval: it misses a task that was enqueued and deleted between two polls, and sees only the last of several
+// changes of a task. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500 lanes with
+// 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees new tasks only where ids ascend, so not
+// on TiDB.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil && ctx.Err() == nil {

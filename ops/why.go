@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Why explains why a worker can run a task now, or why none can.
+// Why explains why a worker can or cannot run a task now.
 type Why struct {
 	Task falldue.TaskInfo
 	// Conditions are the conditions of a claim of the task, met or not. A finished task has only
@@ -27,15 +27,15 @@ type Why struct {
 type Condition interface {
 	// Name is a word for the condition, such as due.
 	Name() string
-	// Holds reports whether the condition keeps no worker from the task.
+	// Holds reports whether the condition is met: it keeps no worker from running the task.
 	Holds() bool
 	// Describe describes the condition of the task in words, with its numbers. Times are
 	// UTC. The texts may change in any release.
 	Describe(t falldue.TaskInfo) string
 }
 
-// Ends returns when a condition that does not hold will hold by itself, by the database's
-// clock. It is the zero time if that depends on a person, or is not known.
+// Ends returns when a condition that isn't met will be met without a person's action, by the database's
+// clock. It returns the zero time if that needs a person, or if the time is not known.
 func Ends(c Condition) time.Time {
 	switch c := c.(type) {
 	case WhyDue:
@@ -48,15 +48,14 @@ func Ends(c Condition) time.Time {
 	return time.Time{}
 }
 
-// Runnable reports whether all conditions hold: a worker may start the task now.
+// Runnable reports whether all conditions are met: a worker can start the task now.
 func (w Why) Runnable() bool {
 	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
 }
 
-// Next returns when all conditions are met, if no one changes anything in the meantime: now if the task
-// is runnable, and the zero time if that is not known. The task then waits for a free
-// handler, behind those that [WhyRank] counts. Handlers that are busy now count only if
-// nothing else keeps the task waiting.
+// Next returns when all conditions will be met, if nothing is changed in the meantime: now if the task is runnable, and
+// the zero time if the time is not known. The task then waits for a free handler, behind the tasks that [WhyRank]
+// counts. Handlers that are busy now count only if all other conditions are met.
 func (w Why) Next() time.Time {
 	next := w.Task.Now
 	for _, c := range w.Conditions {
@@ -83,10 +82,10 @@ func (w Why) waits() bool {
 // whyTries is how often Why looks again at a task that has changed meanwhile.
 const whyTries = 3
 
-// Why returns the conditions of a claim of a task, with their numbers. It reads them one
-// after the other, so that the answers for a busy queue come from moments that lie close together.
-// To find out whether another transaction has locked the task's row, it locks the row for a moment if
-// it may. The error wraps [falldue.ErrNotFound] if there is no such task.
+// Why returns the conditions of a claim of a task, with their numbers. It reads them one after the other, so in a busy
+// queue the answers are from slightly different moments. To find out whether another transaction has locked the task's
+// row, it locks the row for a moment, if it has the permission. The error wraps [falldue.ErrNotFound] if there is no
+// such task.
 func (o *Ops) Why(ctx context.Context, id int64) (Why, error) {
 	for try := 1; ; try++ {
 		t, err := o.queue.Task(ctx, id)

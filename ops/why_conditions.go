@@ -7,24 +7,22 @@ import (
 	"github.com/falldue/falldue/flow"
 )
 
-// WhyState is the state of the task. It holds for tasks that are blocked, open or snoozed.
+// WhyState is the state of the task. It is met for tasks that are blocked, open or snoozed.
 type WhyState struct {
 	State falldue.State
 	Since time.Time // of a finished task
 }
 
-// WhyMembers is the tasks after which a blocked task runs, see package flow. It does not hold
-// while the task is blocked.
+// WhyMembers is the dependencies of a blocked task, see package flow. It is not met while the task is blocked.
 type WhyMembers struct {
 	flow.Counts
-	// WaitsFor has the first ids of those that have not ended, and Failed of those that are
-	// dead or cancelled.
+	// WaitsFor has the first ids of the dependencies that have not ended, and Failed of the dead and cancelled ones.
 	WaitsFor, Failed []int64
-	// OnDeath is what the task does when one of them dies.
+	// OnDeath is what happens to the task when a dependency fails.
 	OnDeath flow.OnDeath
 }
 
-// WhyClaim is the latest claim of the task. It holds unless a worker runs the task.
+// WhyClaim is the latest claim of the task. It is met unless a worker runs the task.
 type WhyClaim struct {
 	// Worker is the id of the worker that runs the task, or that has lost it, or "".
 	Worker string
@@ -33,19 +31,19 @@ type WhyClaim struct {
 	// Lost reports whether the lease has ended: the worker has died, or cannot reach the
 	// database.
 	Lost bool
-	// Live reports whether the worker has announced itself within the last minute.
+	// Live reports whether the worker has sent a heartbeat within the last minute.
 	Live bool
 }
 
-// WhyAttempts is how many attempts the task has used. It does not hold if none is left:
-// the task becomes dead when it falls due.
+// WhyAttempts is how many attempts the task has used. It is not met if no attempt is left: the task becomes dead when
+// it falls due.
 type WhyAttempts struct {
 	Attempts int
 	Most     int // 0 is no limit
 }
 
-// WhyPolicy is a policy of the task's own, which a worker must be able to read. It does not
-// hold if it cannot be read, or if no live worker that handles the task can.
+// WhyPolicy is a per-task policy, which a worker must be able to read. It is not met if the policy cannot be read, or
+// if no live worker that handles the task can read it.
 type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
@@ -58,11 +56,10 @@ type WhyPolicy struct {
 	UnreadError string
 }
 
-// WhyDue is when the task falls due. It holds once that has come under one of Rules.
+// WhyDue is when the task falls due. It is met when that time has come under one of Rules.
 type WhyDue struct {
-	// Anchor is the time from which the wait counts: the time for which the task was
-	// enqueued, the end of a snooze or of a lost lease, or when the last attempt failed plus
-	// the Jitter that was drawn then.
+	// Anchor is the time from which the wait counts: the time for which the task was enqueued, the end
+	// of a snooze or of a lost lease, or the time of the last failure plus its Jitter.
 	Anchor   time.Time
 	Attempts int
 	// Failed is when the last attempt failed, and Jitter the random part of the wait. They
@@ -72,12 +69,11 @@ type WhyDue struct {
 	// Scheduled reports whether the task waits for the time for which it was enqueued, and
 	// Snoozed whether it waits for the end of a snooze.
 	Scheduled, Snoozed bool
-	// Rules are the policies under which the task falls due, with their delays: one, or
-	// several if workers of different releases have different ones. There is none if no
-	// policy is known, of a kind that no live worker handles.
+	// Rules are the policies under which the task falls due, with their delays: one, or several if workers of different
+	// releases have different policies. There are none if no policy is known, because no live worker handles the kind.
 	Rules []DueRule
-	// Override is the override of policies that holds for the task now, or nil. The Rules
-	// have what it makes of the policies, with its steps and its end.
+	// Override is the override that applies to the task now, or nil. Rules are the policies under it,
+	// with its steps and its end.
 	Override *Override
 	Now      time.Time
 }
@@ -92,8 +88,8 @@ type DueRule struct {
 	// From is when that policy begins to hold, by a later step or by the end of an override
 	// under which the task does not fall due. It is the zero time if the policy holds now.
 	From time.Time
-	// Workers are the ids of the workers that have the policy. There is none if it is the
-	// task's own, or from [Config], unless other workers have Refused what is set.
+	// Workers are the ids of the workers that have the policy. There are none for a per-task policy or a policy from
+	// [Config], unless other workers have Refused the override.
 	Workers []string
 	// Refused is why these workers cannot apply the override that is set, or "".
 	Refused string
@@ -107,20 +103,18 @@ type WhyExpiry struct {
 	Now time.Time // by the database's clock
 }
 
-// WhyPause are the pauses that name the task. It holds if there are none.
+// WhyPause is the pauses that match the task. It is met if there are none.
 type WhyPause struct{ Pauses []Pause }
 
-// WhyWorker is which live workers work on the task's queue and handle its kind. It holds if
-// there is one.
+// WhyWorker is the live workers that work on the task's queue and handle its kind. It is met if there is one.
 type WhyWorker struct {
 	// Workers are the ids of these workers.
 	Workers []string
-	// InQueue are the live workers that work on the queue and do not handle the kind,
-	// and OfKind those that handle the kind and do not work on the queue. Stopping are
-	// those that would do both and are shutting down.
+	// InQueue are the live workers that work on the queue but do not handle the kind, and OfKind the live workers that
+	// handle the kind but do not work on the queue. Stopping are the workers that would do both, but are shutting down.
 	InQueue, OfKind, Stopping []string
 	// Unread are the Workers that cannot read pauses, overrides and cancels, and
-	// UnreadError is why the first of them cannot.
+	// UnreadError is the error of the first of them.
 	Unread      []string
 	UnreadError string
 }
@@ -130,17 +124,16 @@ type WhyWorker struct {
 // of these workers, which are up to a minute old; each has its age.
 type WhyHandlers struct {
 	QueueHandlers
-	// Every is the time from one end of a run of these workers to the next, on average, in
-	// the time Over before their last announcements. It is 0 if none has ended.
+	// Every is the average time between the ends of two runs of these workers, in the time Over before their last
+	// heartbeats. It is 0 if no run has ended.
 	Every, Over time.Duration
 }
 
-// WhyLimit is a limit of the task's kind or queue. It holds if it admits another task.
+// WhyLimit is a limit of the task's kind or queue. It is met if the limit admits another task.
 type WhyLimit struct {
-	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of:
-	// "kind charge", or "queue default". PerKey reports whether it counts the tasks of each
-	// key apart; then it is the limit of the task's key. If Part is not "", it counts the tasks of each
-	// value of that part of keys apart.
+	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of: "kind charge", or "queue
+	// default". PerKey reports whether it counts the tasks of each key separately; then it is the limit of the task's
+	// key. If Part is not "", it counts the tasks of each value of that part of keys separately.
 	Limit, Owner string
 	PerKey       bool
 	Part         string
@@ -149,12 +142,12 @@ type WhyLimit struct {
 	// Taken has the ids of the tasks that have its permits. Permits of a rate with a burst are
 	// not known.
 	Taken []int64
-	// Free is when it admits the next task, of a rate. Otherwise it is the zero time: a
-	// permit is free when its task ends.
+	// Free is when a rate admits the next task. For other limits it is the zero time: they admit the next task when a
+	// task ends.
 	Free time.Time
 }
 
-// WhySequence is the sequence of the task's key. It holds if the task is the next one.
+// WhySequence is the sequence of the task's key. It is met if the task is the next one.
 type WhySequence struct {
 	// Next is the id of the task that comes next or runs, or 0 if there is none.
 	Next int64
@@ -168,8 +161,8 @@ type WhySequence struct {
 	own        bool
 }
 
-// WhyLock is whether another transaction has locked the task's row, such as a transaction that has
-// changed it. It holds unless that is so. SQLite, which locks no rows, has no such condition.
+// WhyLock is whether another transaction has locked the task's row, such as a transaction that has changed it. It is
+// met if the row is not locked. SQLite locks no rows, so it has no such condition.
 type WhyLock struct {
 	Locked bool
 	// Known is false if the server cannot tell, or the user cannot lock rows.

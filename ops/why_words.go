@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Conclusion says in a sentence whether the task can run, and when.
+// Conclusion is a sentence about whether the task can run, and when.
 func (w Why) Conclusion() string {
 	t := w.Task
 	task := fmt.Sprintf("task %d, of kind %s in queue %s", t.ID, t.Kind, t.Queue)
@@ -28,7 +28,7 @@ func (w Why) Conclusion() string {
 	case w.Runnable():
 		return task + ", can run now: a worker starts it as soon as it has a free handler"
 	case t.State == falldue.StateBlocked:
-		return task + ", is blocked: it runs after others, see members"
+		return task + ", is blocked: it runs after other tasks, see members"
 	case t.State != falldue.StateOpen && t.State != falldue.StateSnoozed:
 		return task + fmt.Sprintf(", is %s and is not retried", t.State)
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
@@ -124,9 +124,9 @@ func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 			text += ", which \"falldue retry\" lets run again; this one stays blocked until then"
 		}
 	case flow.RunsAtFirstDeath:
-		text += "; it runs at the first death, and is cancelled if there is none"
+		text += "; it runs when one of them is dead, and is cancelled if none dies"
 	default:
-		text += "; at a death it " + string(c.OnDeath)
+		text += "; if one of them fails, it " + string(c.OnDeath)
 	}
 	return text
 }
@@ -169,11 +169,11 @@ func (c WhyAttempts) Describe(_ falldue.TaskInfo) string {
 // Describe implements [Condition].
 func (c WhyPolicy) Describe(falldue.TaskInfo) string {
 	if c.Err != nil {
-		return "its own policy cannot be read, and workers leave it alone: " + c.Err.Error()
+		return "the per-task policy cannot be read, so no worker runs the task: " + c.Err.Error()
 	}
 	text := "its own: " + c.Text
 	if len(c.Unread) > 0 {
-		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read it, and leave it alone (%s): %s",
+		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read it, and do not run the task (%s): %s",
 			len(c.Unread), words.Count(int64(c.Handling), "worker"), words.Names(c.Unread), c.UnreadError)
 	}
 	return text
@@ -190,13 +190,13 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 	case !c.Failed.IsZero():
 		from = fmt.Sprintf("attempt %d failed at %s", c.Attempts, words.Moment(c.Failed))
 		if c.Jitter > 0 {
-			from += fmt.Sprintf(", and the wait counts from %s later, the jitter that was drawn", words.Span(c.Jitter))
+			from += fmt.Sprintf(", and the wait counts from %s later, because of the jitter", words.Span(c.Jitter))
 		}
 	case c.Attempts > 0:
-		from = fmt.Sprintf("its wait after %s counts from %s, as when a lease ends", attempts(c.Attempts), words.Moment(c.Anchor))
+		from = fmt.Sprintf("its wait after %s counts from %s (the end of a lease, for example)", attempts(c.Attempts), words.Moment(c.Anchor))
 	}
 	if len(c.Rules) == 0 {
-		return from + "; its policy is not known, since no live worker handles its kind; give it with --policy"
+		return from + "; its policy is not known, since no live worker handles its kind; set it with --policy"
 	}
 	var parts []string
 	for _, r := range c.Rules {
@@ -211,11 +211,11 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 			when = held + when
 		}
 		if r.Delay > 0 {
-			when += fmt.Sprintf(", after %s by the policy %s", words.Span(r.Delay), r.Policy)
+			when += fmt.Sprintf(", after %s under the policy %s", words.Span(r.Delay), r.Policy)
 		}
 		switch {
 		case r.Refused != "":
-			when += " of " + words.Names(r.Workers) + ", which cannot apply what is set: " + r.Refused
+			when += " of " + words.Names(r.Workers) + ", which cannot apply the override: " + r.Refused
 		case len(c.Rules) > 1:
 			when += " of " + strings.Join(r.Workers, " ")
 		}
@@ -267,7 +267,7 @@ func (c WhyPause) Describe(t falldue.TaskInfo) string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		return "no pause names it"
+		return "no pause applies to it"
 	}
 	return strings.Join(parts, "; ")
 }
@@ -277,7 +277,7 @@ func (c WhyWorker) Describe(t falldue.TaskInfo) string {
 	if c.Holds() {
 		text := "live workers of its queue that handle its kind: " + words.Names(c.Workers)
 		if len(c.Unread) > 0 {
-			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, policies and cancels, and goes by those it knew: " + c.UnreadError
+			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, policies and cancels, and apply the last known ones: " + c.UnreadError
 		}
 		return text
 	}
@@ -375,7 +375,7 @@ func (c WhySequence) Describe(t falldue.TaskInfo) string {
 func (c WhyLock) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.Locked:
-		return "a transaction has locked its row, and workers pass it over"
+		return "a transaction has locked its row, and workers skip it"
 	case c.Known:
 		return "no transaction holds its row lock"
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Worker is a process that runs [falldue.Queue.Run], as it announces itself every 15 seconds.
+// Worker is a process that runs [falldue.Queue.Run], as of its last heartbeat, which it sends every 15 seconds.
 type Worker struct {
 	// ID is the id of the worker, see [falldue.TaskInfo.ClaimedBy].
 	ID string
@@ -32,8 +32,8 @@ type Worker struct {
 	// started, and Failed how many attempts had failed, when it was last seen.
 	Running      int
 	Done, Failed int64
-	// Recent is how the runs of each kind have ended in RecentTime, up to five minutes before
-	// it was last seen. Kinds without an ended one are left out.
+	// Recent is how the runs of each kind have ended in RecentTime, up to five minutes before it was last seen. Kinds
+	// without an ended run are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
 	// Latest and LatestTime are the same of the last 30 to 45 seconds before it was last seen.
@@ -54,16 +54,15 @@ type Worker struct {
 	// UnreadPolicies has the keys of up to 20 per-task policies that the worker cannot
 	// read, and the reasons. It claims none of their tasks.
 	UnreadPolicies map[string]string
-	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot apply, since a newer
-	// release has set them, and why. It runs their tasks.
+	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot apply, because a newer release has set
+	// them, and the reasons. The worker runs the tasks of these pauses.
 	RefusedPauses map[string]string
-	// Overtime has the kinds of handlers that have not returned 10 seconds after their timeout or
-	// later, and how many and which.
+	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string
-	// Started is when the worker started, and Seen when it last announced itself. Now is the
-	// time when it was read. All are of the database's clock.
+	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when this was read. All
+	// times are of the database's clock.
 	Started, Seen, Now time.Time
-	// Unreadable is why its queues and kinds are not known, or nil.
+	// Unreadable is the reason why its queues and kinds are not known, or nil.
 	Unreadable error
 }
 
@@ -90,8 +89,8 @@ type RunningTask struct {
 	Worker      string    // the id of the worker
 }
 
-// LongestRunning returns the running tasks of live workers, the longest running first: of each worker up to 100, when
-// it last announced itself.
+// LongestRunning returns the running tasks of live workers, the longest running first: up to 100 of each worker, as of
+// its last heartbeat.
 func LongestRunning(workers []Worker) (list []RunningTask) {
 	for _, w := range workers {
 		if w.Live() {
@@ -112,7 +111,7 @@ type WorkerQueue struct {
 	// Concurrency is how many handlers may run concurrently, and Running how many of them ran when
 	// the worker was last seen.
 	Concurrency, Running int
-	// Limits are those that the worker applies in the queue, such as AtMost(20).
+	// Limits are the limits that the worker applies in the queue, such as AtMost(20).
 	Limits []string
 	limits []store.Limit
 }
@@ -124,13 +123,12 @@ type WorkerKind struct {
 	Policy string
 	// Timeout is how long its handler can run, or 0 for no limit.
 	Timeout time.Duration
-	// Limits are those that the worker applies for tasks of the kind, such as AtMost(20).
+	// Limits are the limits that the worker applies to tasks of the kind, such as AtMost(20).
 	Limits []string
 	limits []store.Limit
 }
 
-// Live reports whether the worker was seen within the last minute. One that was not has
-// died, or cannot reach the database.
+// Live reports whether the worker was seen within the last minute. Otherwise it has died, or cannot reach the database.
 func (w Worker) Live() bool { return w.Now.Sub(w.Seen) < store.WorkerLife }
 
 // Concurrency returns how many handlers of the worker may run concurrently, in all its queues.
@@ -141,7 +139,7 @@ func (w Worker) Concurrency() (n int) {
 	return n
 }
 
-// Pace is how many tasks live workers have done of late.
+// Pace is how many tasks per second live workers have done recently.
 type Pace struct {
 	PerSecond float64            // of all kinds
 	Kinds     map[string]float64 // the same of each kind
@@ -158,7 +156,7 @@ func (p Pace) Of(kind string) float64 {
 	return p.Kinds[kind]
 }
 
-// PaceOf returns the pace of the workers of a list that live.
+// PaceOf returns the pace of the live workers of a list.
 func PaceOf(workers []Worker) Pace {
 	p := Pace{Kinds: map[string]float64{}}
 	for _, w := range workers {
@@ -175,8 +173,8 @@ func PaceOf(workers []Worker) Pace {
 	return p
 }
 
-// AttemptRate returns how many attempts at tasks of a kind, or of all kinds if it is "", the live
-// workers of a list have ended in a second of late. Failed attempts count.
+// AttemptRate returns how many attempts per second the live workers of a list have ended recently, for a kind, or for
+// all kinds if it is "". Failed attempts count.
 func AttemptRate(workers []Worker, kind string) (perSecond float64) {
 	for _, w := range workers {
 		if !w.Live() || w.RecentTime <= 0 {
@@ -191,9 +189,9 @@ func AttemptRate(workers []Worker, kind string) (perSecond float64) {
 	return perSecond
 }
 
-// Workers lists the workers, the one first that started first. One that ends removes itself.
-// One that dies stays in the list for an hour, and is not live. A worker that cannot write
-// the table of workers runs tasks all the same, and is missing here.
+// Workers lists the workers in the order in which they started. A worker that stops removes itself. A worker that dies
+// stays in the list for an hour, and is not live. A worker that cannot write to the table of workers runs tasks, but is
+// not in the list.
 func (o *Ops) Workers(ctx context.Context) ([]Worker, error) {
 	rows, err := o.store.Workers(ctx)
 	if err != nil {
@@ -221,7 +219,7 @@ func newWorker(r store.StoredWorker) Worker {
 	}
 	var info store.WorkerInfo
 	if err := json.Unmarshal([]byte(r.Info), &info); err != nil {
-		w.Unreadable = fmt.Errorf("ops: what worker %.100q says of itself: %w", r.ID, err)
+		w.Unreadable = fmt.Errorf("ops: the heartbeat of worker %.100q cannot be read: %w", r.ID, err)
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
@@ -264,9 +262,9 @@ type KindPolicy struct {
 	Workers, Releases []string
 }
 
-// KindPolicies returns the policies that live workers have for the kinds that they handle,
-// by kind: the policy of most workers first. A kind with several is handled by workers of several
-// releases, and its tasks fall due by the policy of the polling worker.
+// KindPolicies returns the policies of live workers by kind, the policy of most workers first. A kind has
+// several policies while workers of several releases handle it. Its tasks then fall due by the policy of the
+// polling worker.
 func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	kinds := map[string][]KindPolicy{}
 	for _, w := range workers {
@@ -323,7 +321,7 @@ func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
 	return list
 }
 
-// String says in words which workers cannot apply the override, and why.
+// String names the workers that cannot apply the override, and the reason.
 func (r RefusedOverride) String() string {
 	instead := "the earlier policy stays in effect"
 	if r.Holds != "" {
@@ -341,8 +339,8 @@ func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
 	return w.Refused[n], true
 }
 
-// KindReleases is a kind for which live workers have several policies, as while a release is
-// being deployed: the release of most workers first.
+// KindReleases is a kind for which live workers have several policies, as during a deploy: the release of most workers
+// first.
 type KindReleases struct {
 	Kind     string
 	Policies []KindPolicy

@@ -301,6 +301,9 @@ func TestLongestRunning(t *testing.T) {
 		if l.Owner != "kind hangs" || !l.PerKey && (!l.Full() || l.Taken() != 2 || !slices.Equal(l.Tasks, ids) || l.Text != "AtMost(2)") {
 			t.Errorf("a limit is %+v", l)
 		}
+		if keys, _, err := o.FullestKeys(t.Context(), l, 20); err != nil || len(keys) != 0 {
+			t.Errorf("the fullest keys of %s are %+v (error %v), though no task has a key", l.Text, keys, err)
+		}
 	}
 	close(goOn)
 	<-stopped

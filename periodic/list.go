@@ -13,30 +13,30 @@ import (
 // Info is a schedule as it is stored.
 type Info struct {
 	Name, Spec, Zone string
-	// Kind and Queue are its tasks' kind and queue.
+	// Kind and Queue are the kind and the queue of its tasks.
 	Kind, Queue string
 	Missed      Missed
 	NoOverlap   bool
 	Paused      bool
-	// PausedAt is when it was paused, PausedBy who did that and PausedWhy why, as [PauseOptions]
-	// said. Of a schedule that is not paused they are zero.
+	// PausedAt is when the schedule was paused, and PausedBy and PausedWhy are the note of the pause. They are zero if
+	// the schedule is not paused.
 	PausedAt            time.Time
 	PausedBy, PausedWhy string
-	// DefinedBy is the host, and the release as far as its build has one, of the process
-	// that stored the definition.
+	// DefinedBy names the host of the process that stored the definition, and its release if the
+	// build has one.
 	DefinedBy string
-	// Defined is when.
+	// Defined is when the definition was stored.
 	Defined time.Time
-	// Next is the next tick. A schedule whose Next is long past is one that no process
-	// defines any more, or that no process runs.
+	// Next is the next tick. If that time passed long ago, no running process defines the schedule, or no process runs
+	// its schedules.
 	Next time.Time
-	// Last is when it last enqueued a task, zero if it has not, and LastTask that task's id.
+	// Last is when it last enqueued a task, or zero, and LastTask is the id of that task.
 	Last     time.Time
 	LastTask int64
 	// Now is the time when this was read. All times are of the database's clock.
 	Now time.Time
-	// Err is why the row of the schedule cannot be used, or nil. A person has edited it then,
-	// other fields may be wrong, and the schedule does not tick.
+	// Err is the reason why the row of the schedule is invalid, or nil. If a person has edited the row into something
+	// invalid, other fields may be wrong, and the schedule does not tick.
 	Err error
 }
 
@@ -44,8 +44,8 @@ type Info struct {
 // readEvery at least.
 const lateAfter = time.Minute
 
-// Late reports whether the schedule is not paused and its next tick was due more than a minute
-// ago: no process that runs defines it, or none can reach the database.
+// Late reports whether the schedule is not paused and its next tick was due more than a minute ago: no running process
+// defines it, or none can reach the database.
 func (i Info) Late() bool { return !i.Paused && i.Now.Sub(i.Next) > lateAfter }
 
 // List returns all schedules, ordered by name.
@@ -70,10 +70,10 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	return list, nil
 }
 
-// Pause makes a schedule enqueue nothing until [Resume], in all processes and through deploys. It
-// does nothing if the schedule is paused: who paused it first, and why, stays. The error wraps
-// [falldue.ErrNotFound] if there is no such schedule, and [falldue.ErrInvalid] for texts that are
-// too long, or that are passed more than once. A row that cannot be used gives another error, see Info.Err.
+// Pause stops a schedule from enqueuing until [Resume], in all processes and through deploys. If the schedule is
+// already paused, Pause does nothing, and the first note stays. The error wraps [falldue.ErrNotFound] if there is no
+// such schedule, and [falldue.ErrInvalid] for texts that are too long, or more than one note. If the row of the
+// schedule is invalid, the error is another one: see [Info].Err.
 func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.Note) error {
 	n, err := hooks.Of[queue](q).StoredNote(notes)
 	if err != nil {
@@ -82,9 +82,9 @@ func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.
 	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: n.Who, PausedWhy: n.Why})
 }
 
-// Resume lets a paused schedule go on with its next tick. Ticks that passed while it was paused
+// Resume lets a paused schedule continue with its next tick. Ticks that passed while it was paused
 // are left out. Resume does nothing if the schedule is not paused. Errors are as for [Pause].
-// Processes notice it within 5 seconds.
+// Processes notice the change within 5 seconds.
 func Resume(ctx context.Context, q *falldue.Queue, name string) error {
 	return setPaused(ctx, q, name, store.SchedulePause{})
 }
@@ -111,8 +111,8 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.S
 	return errContended
 }
 
-// Trigger enqueues a task of a schedule now, and returns its id. It does so whether the
-// schedule is paused or its last task is not finished, and leaves the next tick where it is.
+// Trigger enqueues a task of a schedule now, and returns its id, even if the schedule is paused or its last task is not
+// finished. The next tick does not change.
 //
 // If Schedule.TaskAt makes the tasks, Trigger adds a tick and returns 0: within 5 seconds a
 // process that defines the schedule enqueues the task of that tick, unless NoOverlap leaves it

@@ -92,7 +92,7 @@ func TestATriggerDuringATick(t *testing.T) {
 	})
 }
 
-// TestMiddlewareThatPanics in a tick: the tick fails and is tried again, and other schedules go on. In
+// TestMiddlewareThatPanics in a tick: the tick fails and is tried again, and other schedules continue. In
 // Run the process would end otherwise.
 func TestMiddlewareThatPanics(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

@@ -24,7 +24,7 @@ var (
 )
 
 // TestARowOfNonsenseStopsNoOther: a person has edited a schedule's row. Its ticks fail with an
-// error that names the row and the column, and other schedules go on. A row that has been
+// error that names the row and the column, and other schedules continue. A row that has been
 // removed is stored again.
 func TestARowOfNonsenseStopsNoOther(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {

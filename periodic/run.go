@@ -181,6 +181,6 @@ func (r *run) note(ctx context.Context, e ended) {
 	r.refused[e.name]++
 	r.due[e.name] = time.Now().Add(rest)
 	if ctx.Err() == nil {
-		r.log.Error("falldue: cannot enqueue a periodic task; other schedules go on", "schedule", e.name, "error", e.err, "again_in", rest)
+		r.log.Error("falldue: cannot enqueue a periodic task; other schedules continue", "schedule", e.name, "error", e.err, "again_in", rest)
 	}
 }

@@ -18,24 +18,22 @@ type Schedule struct {
 	// Name names the schedule in the database: 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the
 	// first a letter or digit.
 	Name string
-	// Spec is the times of its ticks, as [Parse] reads it: "30 2 * * *", "@daily", "@every 15m".
-	// Intervals count from when the schedule was first stored, or its Spec changed.
+	// Spec is the times of its ticks, as for [Parse]: "30 2 * * *", "@daily", "@every 15m". Intervals count from the
+	// time when the schedule was first stored, or its Spec changed.
 	Spec string
-	// Zone is the time zone by whose clock a cron expression ticks, such as
-	// "Europe/Berlin". Defaults to UTC.
+	// Zone is the time zone of a cron expression, such as "Europe/Berlin". Defaults to UTC.
 	Zone string
 	// Task is the task that each tick enqueues, with its arguments, queue, priority, key and
 	// limit of attempts. Kind.Params makes it. It must not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
-	// TaskAt returns the task of a tick, instead of Task: its arguments may depend on when
-	// the tick is, in Zone. The process that enqueues the task calls it, once or more. New
-	// calls it too, to check the task of the next tick.
+	// TaskAt returns the task of a tick, instead of Task: its arguments can depend on the time of the tick, in Zone. A
+	// process that enqueues the task calls TaskAt once or more. New calls it, too, to check the task of the next tick.
 	TaskAt func(tick time.Time) falldue.EnqueueParams
 	// Missed decides what happens to ticks at which no process was running. Defaults to Once.
 	Missed Missed
-	// NoOverlap skips a tick if the task that the schedule enqueued last is not
-	// finished: it waits, runs or will be retried. Defaults to false.
+	// NoOverlap skips a tick while the last task of the schedule is not finished: it waits, runs or will be retried.
+	// Defaults to false.
 	NoOverlap bool
 }
 

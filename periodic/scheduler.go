@@ -62,8 +62,7 @@ type queue interface {
 // A process ticks the schedules that its code defines. A Scheduler belongs to its queue:
 // a test that moves the clock of q with package tasktest makes it tick.
 //
-// The error wraps [falldue.ErrInvalid] for a schedule that is invalid, and for two of one
-// name.
+// The error wraps [falldue.ErrInvalid] for an invalid schedule, and for two schedules with the same name.
 func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 	if q == nil {
 		return nil, invalid("the queue is nil")
@@ -85,10 +84,9 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 	return s, nil
 }
 
-// Run stores the schedules and enqueues their tasks until ctx ends. Then it returns nil. It
-// returns an error immediately if it cannot store the schedules: the tables are missing
-// ([falldue.ErrNotMigrated]), or the database does not answer. A database that fails later is
-// logged, and Run tries again until it answers.
+// Run stores the schedules and enqueues their tasks until ctx ends. Then it returns nil. It returns an error
+// immediately if it cannot store the schedules: the tables are missing ([falldue.ErrNotMigrated]), or the database does
+// not answer. If the database fails later, Run logs that, and tries again until it answers.
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.ticking.Lock()
 	err := s.define(ctx)
@@ -118,11 +116,10 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 	return errors.Join(err, <-ticking)
 }
 
-// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and
-// returns how long it is until the next one is due, or a negative duration if none will be. It is
-// for programs that are started again and again, and for tests; [Scheduler.Run] is the loop. The
-// error joins the errors of the schedules whose tasks the database has refused. The tasks of the
-// others have been enqueued.
+// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns how long it is
+// until the next one is due, or a negative duration if none will be. It is for programs that are started repeatedly,
+// and for tests; [Scheduler.Run] is the loop. If the database refuses the tasks of some schedules, the error joins the
+// errors of these schedules, and the tasks of the others have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()

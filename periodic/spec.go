@@ -20,8 +20,8 @@ const (
 	maxEvery = 36500 * 24 * time.Hour
 )
 
-// Spec is the times of ticks: a cron expression by the clock of a time zone, or an interval.
-// Make it with [Parse].
+// Spec is the times of ticks: a cron expression in a time zone, or an interval. Make it with
+// [Parse].
 type Spec struct {
 	cron  *expression // nil for an interval
 	zone  *time.Location

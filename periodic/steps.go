@@ -155,7 +155,7 @@ func (s *Scheduler) takeAll(ctx context.Context, ticks []store.Tick, steps []*st
 }
 
 // take does a step, and returns how long it is until the next one. A panic, of middleware or of a
-// codec, is an error: it must not end the process, whose other schedules and handlers go on.
+// codec, is an error: it must not end the process, whose other schedules and handlers continue.
 func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -277,9 +277,9 @@ func (s *Scheduler) notTaken(one store.Schedule) error {
 		one.Name, store.Time(one.Next).Format(time.RFC3339))
 }
 
-// ErrTaken is the error with which next ends in middleware around enqueues
-// ([falldue.Queue.UseEnqueue]) if another process has enqueued the tasks of the tick, or the
-// schedule has been changed. Middleware runs in each process that tries to.
+// ErrTaken is the error that next returns in middleware around enqueues ([falldue.Queue.UseEnqueue]) if another process
+// has enqueued the task of the tick, or the schedule has been changed. Middleware runs in each process that tries to
+// enqueue the task.
 var ErrTaken = errors.New("periodic: another process has the tick, or the schedule has been changed")
 
 // entryOf returns the task of a schedule.

@@ -6,18 +6,16 @@
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 //
-// A process that enqueues tasks notifies such workers by itself. For tasks that it enqueues
-// in a transaction of its caller, the commit does so if its own queue listens, too. Otherwise
-// call [falldue.Queue.Wake] after the commit, or set
+// A process that enqueues tasks notifies such workers by itself. For tasks that it enqueues in a transaction, the
+// commit notifies them if its own queue listens, too. Otherwise call [falldue.Queue.Wake] after the commit, or set
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 //
-// A worker that listens also looks for tasks as others do, and so finds tasks that nothing
-// notifies it of: three times a second, and every 1.75 seconds after eleven minutes without a
-// task.
+// A worker that listens also polls, to find tasks without a notification: three times a second, and every 1.75 seconds
+// after eleven minutes without a task.
 //
-// The queue's own connections may lead to a pooler in transaction mode. The listening
-// one might not, and needs a DSN of the server itself:
+// The queue's own connections can use a pooler in transaction mode. The listening connection cannot, and needs a DSN of
+// the server itself:
 //
 //	q, err := falldue.New(pooled, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
 package pgnotify
@@ -162,7 +160,7 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 }
 
 // errUnheard is the error of a connection that listens and receives nothing.
-var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; listen by a DSN of the server itself")
+var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; listen through a DSN of the server itself")
 
 // begin listens on a channel and on proof, and sends a notification to proof by a
 // connection of its own.

@@ -67,7 +67,7 @@ var changeCases = []conformanceCase{
 			t.Errorf("an invalid queue: %v", err)
 		}
 	}},
-	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others go on", func(t *testing.T, f *fixture) {
+	{"a paused queue, kind, key or policy starts no task on any worker until it is resumed, and others continue", func(t *testing.T, f *fixture) {
 		for _, subject := range []falldue.Subject{{Queue: "default"}, {Kind: "paused"}, {Key: "customer 7"}, {Queue: "default", Kind: "paused"}, {Policy: "own"}} {
 			q, other := f.queue(t, falldue.Config{Queues: twoQueues}), f.queueOn(t, f.open(t), falldue.Config{Queues: twoQueues})
 			paused := falldue.NewKind[noteArgs]("paused", falldue.KindConfig{DoneRetention: time.Hour})

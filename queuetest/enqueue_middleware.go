@@ -75,6 +75,17 @@ var enqueueMiddlewareCases = []conformanceCase{
 		if m := list[0].Metadata; list[0].Priority != 0 || !maps.Equal(m, map[string]string{"place": "0"}) {
 			t.Errorf("the first task has priority %d and metadata %v", list[0].Priority, m)
 		}
+		p := k.Params(noteArgs{})
+		p.Options().Key = "own"
+		twice, err := q.EnqueueMany(t.Context(), p, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range twice {
+			if task := readTask(t, q, r.ID); task.Key != "own" || task.Metadata["place"] != fmt.Sprint(i) {
+				t.Errorf("task %d of a call that has one task twice has the key %q and the metadata %v", i, task.Key, task.Metadata)
+			}
+		}
 		if m := readTask(t, q, many[599].ID).Metadata; !maps.Equal(m, map[string]string{"by": "caller", "place": "599"}) {
 			t.Errorf("the last of many has metadata %v", m)
 		}

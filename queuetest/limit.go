@@ -30,7 +30,7 @@ func (g *gauge) enter() {
 func (g *gauge) leave() { g.now.Add(-1) }
 
 // limitedRuns has handlers that count concurrent runs by the tasks' arguments, send the counts to
-// started, and go on until they receive from release or the worker stops.
+// started, and continue until they receive from release or the worker stops.
 type limitedRuns struct {
 	started chan string
 	release chan struct{}

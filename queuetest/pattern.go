@@ -76,11 +76,11 @@ var patternCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{Queues: map[string]falldue.QueueConfig{"*": {}}})
 		elsewhere := f.queueOn(t, f.open(t), falldue.Config{})
 		falldue.Handle(q, k, handle)
-		startWorker(t, q)
 		paused := falldue.Subject{Queue: "b"}
-		if err := elsewhere.Pause(t.Context(), paused); err != nil {
+		if err := elsewhere.Pause(t.Context(), paused); err != nil { // a worker that runs reads it later
 			t.Fatal(err)
 		}
+		startWorker(t, q)
 		for queue, delay := range map[string]time.Duration{"a": 300 * time.Millisecond, "b": 0, "c": 0} {
 			enqueue(t, elsewhere, k, queue, falldue.EnqueueOptions{Queue: queue, Delay: delay})
 		}

@@ -153,7 +153,7 @@ var uniqueCases = []conformanceCase{
 		waitForDeletion(t, q, c)
 		wantExisting(t, "one after the first was done and deleted", c, q, k, orderArgs{Customer: "c"}, o)
 	}},
-	inCallersTx("with ConflictFail the error of a task that exists has the id of the holder, and a transaction can go on", func(t *testing.T, f *fixture) {
+	inCallersTx("with ConflictFail the error of a task that exists has the id of the holder, and a transaction can continue", func(t *testing.T, f *fixture) {
 		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.fail", falldue.KindConfig{})
 		o := unique(falldue.Unique{By: falldue.ByArgs(), OnConflict: falldue.ConflictFail})
 		a := wantNew(t, "the first", q, k, orderArgs{Customer: "a"}, o)
@@ -278,6 +278,39 @@ var uniqueCases = []conformanceCase{
 		}
 		if got := receive(t, runs, "the next task of that customer to run"); got != "next" {
 			t.Errorf("the task %s ran", got)
+		}
+	}},
+	{"a trailing throttle runs once, that time after the first enqueue, and skips others until the task starts", func(t *testing.T, f *fixture) {
+		q, k := f.queue(t, falldue.Config{}), falldue.NewKind[orderArgs]("unique.trailing", falldue.KindConfig{})
+		pending := falldue.Unique{By: falldue.ByFields("customer"), WhileWaiting: true}
+		throttle := func(d time.Duration) falldue.EnqueueOptions { return falldue.EnqueueOptions{Unique: pending, Delay: d} }
+		started, end := make(chan string, 10), make(chan struct{})
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[orderArgs]) error {
+			started <- task.Args.Note
+			<-end
+			return nil
+		})
+		startWorker(t, q)
+		a := wantNew(t, "the first", q, k, orderArgs{"a", "first"}, throttle(time.Hour))
+		due := readTask(t, q, a).UpdatedAt
+		for _, d := range []time.Duration{0, 30 * time.Minute, 2 * time.Hour} {
+			wantExisting(t, "one while the first waits", a, q, k, orderArgs{"a", d.String()}, throttle(d))
+		}
+		if at := readTask(t, q, a).UpdatedAt; !at.Equal(due) {
+			t.Errorf("the task is due at %v, want %v as before the skipped ones", at, due)
+		}
+		if err := ops.New(q).RunNow(t.Context(), a); err != nil { // as after that time
+			t.Fatal(err)
+		}
+		if got := receive(t, started, "the task to run"); got != "first" {
+			t.Errorf("the task ran with the arguments %s, want the first", got)
+		}
+		b := wantNew(t, "one while the task runs", q, k, orderArgs{"a", "next"}, throttle(time.Hour))
+		close(end)
+		waitForDeletion(t, q, a)
+		wantExisting(t, "one after the task is done", b, q, k, orderArgs{"a", "last"}, throttle(time.Hour))
+		if len(started) > 0 {
+			t.Error("the next task ran before its time")
 		}
 	}},
 	{"with ConflictReplace a waiting task gets the key of the new one, even if it has run", func(t *testing.T, f *fixture) {

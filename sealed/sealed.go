@@ -19,8 +19,8 @@
 //
 // Unique tasks are compared by a hash that needs a secret ([Codec.Hash]).
 //
-// The length of what is stored shows how well the data could be compressed. Errors that
-// handlers return, messages of progress, metadata, keys and names are stored as they are.
+// The length of the stored data shows how well the data could be compressed. Errors that handlers
+// return, messages of progress, metadata, keys and names are stored as they are.
 package sealed
 
 import (
@@ -63,8 +63,8 @@ type Codec struct {
 
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
-// New returns a codec that seals with the first key, and opens what was sealed with any of
-// them. It returns an error if there is no key, or if one is invalid.
+// New returns a codec that seals with the first key, and opens data that was sealed with any of the keys. It returns an
+// error if there is no key, or if one is invalid.
 func New(keys ...Key) (*Codec, error) {
 	c := &Codec{aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
@@ -109,10 +109,9 @@ func (c *Codec) HashWith(secret []byte) *Codec {
 	return &hashing
 }
 
-// Hash returns the HMAC-SHA-256 of what a unique task is unique by, so that the secret is needed
-// to guess it and compare. The secret belongs to the last key, unless
-// [Codec.HashWith] sets another one. Processes with different secrets do not recognize each
-// other's unique tasks: call HashWith before you remove the last key.
+// Hash returns the HMAC-SHA-256 of the data by which a task is unique, so an attacker without the secret cannot find
+// the data by hashing guesses. The secret belongs to the last key, unless [Codec.HashWith] sets another one. Processes
+// with different secrets do not recognize each other's unique tasks: call HashWith before you remove the last key.
 func (c *Codec) Hash(data []byte) []byte {
 	own := hmac.New(sha256.New, c.hashes) // of the secret, which also seals
 	own.Write([]byte("falldue unique keys"))

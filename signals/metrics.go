@@ -80,7 +80,7 @@ var (
 	tasks = &Metric{Name: "falldue_tasks", OTel: "falldue.tasks", Type: Gauge, Unit: "{task}", State: true,
 		Help: "Tasks by state: estimates, which may be 90 seconds old.", Labels: []string{"queue", "kind", "state"}}
 	oldestDue = &Metric{Name: "falldue_oldest_due_seconds", OTel: "falldue.oldest_due", Type: Gauge, Unit: "s", State: true,
-		Help: "How long the first task has been due that waits only for a worker, or behind a dead task; 0 if there is none. Tasks that a pause, a limit or a sequence delays do not count.", Labels: []string{"queue", "kind"}}
+		Help: "How long the oldest task that waits only for a worker, or behind a dead task, has been due; 0 if there is none. Tasks that a pause, a limit or a sequence delays do not count.", Labels: []string{"queue", "kind"}}
 	dueTasks = &Metric{Name: "falldue_due_tasks", OTel: "falldue.due_tasks", Type: Gauge, Unit: "{task}", State: true,
 		Help: "Tasks that have been due for more than a second and wait only for a worker, or behind a dead task, counted up to 1,000.", Labels: []string{"queue", "kind"}}
 	unhandled = &Metric{Name: "falldue_unhandled", OTel: "falldue.unhandled", Type: Gauge, Unit: "{kind}", State: true,

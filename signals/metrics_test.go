@@ -76,11 +76,42 @@ func TestMetricsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range signals.Metrics() {
-		if line := fmt.Sprintf("| %#q | %#q | %s |\n", m.Name, m.OTel, m.Help); !strings.Contains(string(page), line) {
+		labels := "" // in a cell of their own
+		for i, label := range m.Labels {
+			if i > 0 {
+				labels += ","
+			}
+			labels += fmt.Sprintf(" %#q", label)
+		}
+		if line := fmt.Sprintf("| %#q | %#q |%s | %s |\n", m.Name, m.OTel, labels, m.Help); !strings.Contains(string(page), line) {
 			t.Errorf("docs/observability.md lacks %s", line)
 		}
 	}
 	if list.String() != golden {
 		t.Errorf("the metrics are\n%s\nwant\n%s", list.String(), golden)
+	}
+}
+
+// TestAlertsHaveARunbook: each alert links to a section of the page, and each section is of an alert.
+func TestAlertsHaveARunbook(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../grafana/falldue.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(rules), -1)
+	links := regexp.MustCompile(`(?m)^ +runbook_url: "https://github\.com/falldue/falldue/blob/main/docs/observability\.md#([a-z]+)"$`).FindAllStringSubmatch(string(rules), -1)
+	sections := regexp.MustCompile(`(?m)^### (Falldue\w+)\n\n[^#\n]`).FindAllStringSubmatch(string(page), -1)
+	if len(alerts) == 0 || len(links) != len(alerts) || len(sections) != len(alerts) {
+		t.Fatalf("%d alerts, %d links and %d sections", len(alerts), len(links), len(sections))
+	}
+	for i, alert := range alerts {
+		if name := alert[1]; !strings.EqualFold(links[i][1], name) || sections[i][1] != name {
+			t.Errorf("alert %s has the link %s and the section %s", name, links[i][1], sections[i][1])
+		}
 	}
 }

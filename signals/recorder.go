@@ -217,18 +217,27 @@ func (r *Recorder) Enqueue() falldue.EnqueueMiddleware {
 			start := time.Now()
 			receipts, err := next(ctx, tx, tasks)
 			took, failed, queue := time.Since(start).Seconds(), ErrorType(err), ""
+			counts := map[enqueued]float64{} // tasks of each series
 			for i := range tasks {
-				existed := i < len(receipts) && receipts[i].Existed
-				own := QueueOf(&tasks[i])
+				e := enqueued{QueueOf(&tasks[i]), tasks[i].Kind(), i < len(receipts) && receipts[i].Existed}
 				if i == 0 {
-					queue = own
-				} else if queue != own {
+					queue = e.queue
+				} else if queue != e.queue {
 					queue = "" // tasks of several queues
 				}
-				r.record(ctx, enqueuedTotal, 1, own, tasks[i].Kind(), strconv.FormatBool(existed), failed)
+				counts[e]++
+			}
+			for e, n := range counts {
+				r.record(ctx, enqueuedTotal, n, e.queue, e.kind, strconv.FormatBool(e.existed), failed)
 			}
 			r.record(ctx, statementSeconds, took, "enqueue", queue, failed)
 			return receipts, err
 		}
 	}
+}
+
+// enqueued is what the series of an enqueued task depends on.
+type enqueued struct {
+	queue, kind string
+	existed     bool
 }

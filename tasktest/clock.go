@@ -11,23 +11,22 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Clock is the clock of a database, which a test can move ahead. Real time passes on it
-// too. All queues that use it see the same time, in other processes too.
+// Clock is the clock of a database, which a test can move ahead. Real time also passes on it. All queues that use it
+// see the same time, even in other processes.
 type Clock struct {
 	clock *store.TestClock
 }
 
-// NewClock returns the clock of db. Every queue that [falldue.New] makes on db from then
-// on uses it, until the test ends; make the queue after it. Another process, or another
-// pool on the same database, calls NewClock too, and shares the clock.
+// NewClock returns the clock of db. Every queue that [falldue.New] makes on db from then on uses it, until the test
+// ends; make the queue after it. To share the clock, another process, or a test with another pool on the same database,
+// calls NewClock, too.
 //
-// The clock is a table, falldue_test_clock, which stays in the database: the next test
-// on that database continues at the time at which this one stopped. NewClock is for
-// databases of tests. Tasks that a queue without the clock enqueued there, or a queue
-// before it, keep their times.
+// The clock is a table, falldue_test_clock, which stays in the database: the next test on that database continues at
+// the time at which this one stopped. Use NewClock only on databases for tests. Tasks that a queue without the clock
+// enqueued there, or a queue before NewClock, keep their times.
 //
-// Queues that package pgxqueue makes on a *pgxpool.Pool of that database use the clock too
-// if pools has it.
+// Queues that package pgxqueue makes on a *pgxpool.Pool of that database use the clock, too, if you pass the pool in
+// pools.
 func NewClock(t testing.TB, db *sqlx.DB, pools ...any) *Clock {
 	t.Helper()
 	clock, err := store.OpenTestClock(t.Context(), db, pools...)
@@ -48,9 +47,9 @@ func (c *Clock) Now(t testing.TB) time.Time {
 	return now
 }
 
-// Jump moves the clock ahead by d in one step, even while tasks run. Leases of running tasks
-// that are shorter than d expire, as if their workers had died, and other workers run these
-// tasks again. Use Jump to test such a loss, and [Clock.Advance] for all other tests.
+// Jump moves the clock ahead by d in one step, even while tasks run. Leases shorter than d expire, as if the workers
+// had died, and other workers run these tasks again. Use Jump to test such a loss, and [Clock.Advance] for all other
+// tests.
 func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	t.Helper()
 	if d < 0 {
@@ -71,13 +70,12 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks
 // tasks that run after others, as workers do.
 //
-// Before it moves the clock, Advance waits until no worker runs a task of q's tables, in
-// this process or another, since the lease would end. It ends the test if a task runs for
-// longer than 10 seconds.
+// Before it moves the clock, Advance waits until no worker, in this process or another, runs a task of q's tables,
+// since the lease of the task would expire. It ends the test if a task runs for longer than 10 seconds.
 //
-// Workers of this process that q.Run has started look for tasks immediately when Advance has
-// moved the clock, workers of other processes at their next poll. Commit transactions
-// before: MySQL and MariaDB keep the clock locked for a transaction that has enqueued.
+// When Advance has moved the clock, workers of this process that q.Run has started look for tasks immediately, and
+// workers of other processes at their next poll. Commit your transactions first: on MySQL and MariaDB, a transaction
+// that has enqueued keeps the clock locked.
 func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list []Ran) {
 	t.Helper()
 	if d < 0 {

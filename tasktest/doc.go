@@ -1,5 +1,5 @@
-// Package tasktest helps to test programs that use falldue: what they enqueue, what
-// their handlers do, and when tasks run again.
+// Package tasktest tests programs that use falldue: which tasks they enqueue, what their handlers do, and when tasks
+// are retried.
 //
 //   - [NewTaskOf] and [NewTask] make a task by hand, to call a handler without a
 //     database. [Asked] returns the outcome that the handler's error asks for.

@@ -32,9 +32,8 @@ func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[
 	})
 }
 
-// RequireEnqueued ends the test unless exactly one task of a kind that is not finished
-// has the arguments args. It returns that task. Arguments are compared as they are after
-// they have been stored as JSON and read again.
+// RequireEnqueued ends the test unless exactly one unfinished task of a kind has the arguments args. It returns that
+// task. Arguments are compared after they have been stored as JSON and read again.
 func RequireEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
 	return requireOne(t, k, All(t, q, k), args)
@@ -46,7 +45,7 @@ func RequireEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k f
 	return requireOne(t, k, AllTx(t, q, tx, k), args)
 }
 
-// RequireNoneEnqueued ends the test if a task of a kind is not finished.
+// RequireNoneEnqueued ends the test if the kind has an unfinished task.
 func RequireNoneEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) {
 	t.Helper()
 	requireNone(t, k, All(t, q, k))

@@ -32,7 +32,7 @@ type Ran struct {
 // and that are not paused. If no such task is due, it ends the test and lists the waiting tasks.
 // It also ends the test if the database returns an error.
 //
-// A worker need not run. If one does, it may be faster.
+// No worker need run. A running worker may run the task first.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
 	t.Helper()
 	ran, _ := runOne(t, q)
@@ -57,10 +57,9 @@ type queue interface {
 	Tickers() []func(context.Context) (next time.Duration, err error)
 }
 
-// Drain runs the tasks that are due until none is, also those that handlers enqueue
-// meanwhile, and returns them in the order in which they ran. See [RunOne] for how and
-// which. Tasks that fall due later stay. Drain ends the test after 100,000 runs: some
-// task is always due again.
+// Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. It returns the
+// tasks in the order in which they ran. Tasks that fall due later stay. Drain ends the test after 100,000 runs, because
+// some task is always due again.
 func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	t.Helper()
 	list, _ := drain(t, q)

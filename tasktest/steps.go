@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/steps"
 )
 
-// NextAttempt returns a task that [NewTask] or [NewTaskOf] has made as its next attempt: one more of Attempt and
-// Fence, and the recorded steps of the attempts before (package steps).
+// NextAttempt returns a task from [NewTask] or [NewTaskOf] as its next attempt: Attempt and Fence are one higher, and
+// the steps that earlier attempts recorded (package steps) stay.
 func NextAttempt[A any](t falldue.Task[A]) falldue.Task[A] {
 	t.Attempt, t.Fence = t.Attempt+1, t.Fence+1
 	if c, ok := hooks.Of[interface{ Calls() hooks.TaskCalls }](&t).Calls().(calls); ok {

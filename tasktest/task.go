@@ -18,20 +18,18 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// NewTask makes a task by hand, to call a handler without a database. Its methods work,
-// and the record has the calls of the handler. The task is attempt 1, with the id 1; set its
-// fields to have others. Its arguments are args after they were encoded as JSON and decoded
-// again, as in a worker, so fields that JSON leaves out are lost. The task accepts a result, as
-// for a kind whose done tasks are kept; [NewTaskOf] accepts one only if the kind keeps them.
-// NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
+// NewTask makes a task by hand, to call a handler without a database. Its methods work, and the record has the calls of
+// the handler. The task is attempt 1, with the id 1; set its fields to change that. Its arguments are args after they
+// were encoded as JSON and decoded again, as in a worker, so fields that JSON leaves out are lost. The task accepts a
+// result, as for a kind whose done tasks are kept; [NewTaskOf] accepts one only if the kind keeps them. NewTask panics
+// if args cannot be encoded as JSON, or cannot be decoded again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
 
-// NewTaskOf is like [NewTask] for a task of a kind, as a queue with the configuration cfg
-// runs it: SetResult returns an error if the done tasks of the kind are deleted immediately, since
-// neither DoneRetention nor MaxDone is set in KindConfig or Config, and for a result of more
-// than Config.MaxPayload. The task has the name, the queue, the priority and the limit of
+// NewTaskOf is like [NewTask] for a task of a kind, on a queue with the configuration cfg. SetResult then returns the
+// errors of such a queue: if done tasks of the kind are deleted immediately (no DoneRetention and no MaxDone), and if
+// the result has more than Config.MaxPayload bytes. The task has the name, the queue, the priority and the limit of
 // attempts of its kind, and the key that [falldue.Kind.KeyedBy] makes of args.
 func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue.Task[A], *Record) {
 	own := kind.Config()
@@ -64,8 +62,8 @@ func newTask[A any](info falldue.RunInfo, args A, r *Record) (falldue.Task[A], *
 // defaultMaxPayload is the default of Config.MaxPayload.
 const defaultMaxPayload = 1 << 20
 
-// Record has the calls of a handler to the methods of a task that [NewTask] or [NewTaskOf] has
-// made. It is safe for concurrent use.
+// Record has the calls that a handler made to the methods of a task from [NewTask] or [NewTaskOf]. It is safe for
+// concurrent use.
 type Record struct {
 	maxPayload int
 	keepsDone  bool
@@ -104,7 +102,7 @@ func (r *Record) LoseLease() {
 	r.lost = true
 }
 
-// DoneTx reports whether the handler called DoneTx, with success.
+// DoneTx reports whether the handler called DoneTx successfully.
 func (r *Record) DoneTx() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// AssertWait fails the test unless a task waits from min to max after the failure of an
-// attempt, counted from 1, whatever jitter is drawn.
+// AssertWait fails the test unless the wait after a failed attempt is between min and max for every jitter. The first
+// attempt is 1.
 func AssertWait(t testing.TB, p backoff.Policy, attempt int, min, max time.Duration) {
 	t.Helper()
 	if !valid(t, p) {

@@ -180,7 +180,7 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 		}
 		report, err := b.run(cmd, o, f, b.options, b.done, total)
 		if err != nil && cmd.Context().Err() != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to go on:\n  %s\n", b.done, tasksText(report.Changed), b.again(cmd, report))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s %s; to continue:\n  %s\n", b.done, tasksText(report.Changed), b.again(cmd, report))
 		}
 		if err != nil {
 			return err

@@ -112,13 +112,13 @@ func TestAnInterruptedChangeSaysHowToGoOn(t *testing.T) {
 		if err := root.ExecuteContext(ctx); err == nil {
 			t.Error("an interrupted command succeeded")
 		}
-		want := "cancelled 500 tasks; to go on:\n  falldue cancel " + c.printed + "\n"
+		want := "cancelled 500 tasks; to continue:\n  falldue cancel " + c.printed + "\n"
 		if errs.String() != want {
 			t.Errorf("it printed %q, want %q", errs.String(), want)
 		}
 		_, line, _ := strings.Cut(errs.String(), "  falldue ")
 		if got, want := s.run(append(splitArgs(line), "--yes")...), "cancelled "+tasksText(int64(c.nextCount))+"\n"; got != want {
-			t.Errorf("going on, it printed %q, want %q", got, want)
+			t.Errorf("continuing, it printed %q, want %q", got, want)
 		}
 	}
 }

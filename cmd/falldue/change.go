@@ -130,10 +130,10 @@ func retryCommand() *cobra.Command {
 		Use:   "retry [ID...]",
 		Short: "Retry dead, cancelled or done tasks",
 		Long: "Make dead, cancelled or done tasks due again, with all their attempts left. The\n" +
-			"recorded attempts stay, and results are removed. Flags select dead tasks unless\n" +
-			"--state is set. Listed tasks must be dead or cancelled, or in the --state: use --state\n" +
-			"done to run done tasks again. --rate and --over spread the tasks over time. --payload\n" +
-			"replaces the payload of one task.\n\n" + bulkHelp,
+			"recorded attempts stay, and results are removed. Without --state, flags select dead\n" +
+			"tasks, and tasks listed by ID must be dead or cancelled. To run done tasks again, set\n" +
+			"--state done. --rate and --over spread the tasks over time. --payload replaces the\n" +
+			"payload of one task.\n\n" + bulkHelp,
 		Example: `  falldue retry 4711 --payload '{"order": 42}'
   falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}

@@ -26,7 +26,7 @@ func confirm(cmd *cobra.Command, what string, yes bool) error {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return mistake(fmt.Errorf("%s; confirm with --yes", what))
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s. Go on? [y/N] ", what)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s. Continue? [y/N] ", what)
 	answer, err := read(cmd.Context(), func() (string, error) { return bufio.NewReader(file).ReadString('\n') })
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return nil

@@ -151,7 +151,7 @@ func queuesCommand() *cobra.Command {
 		Use:   "queues",
 		Short: "List queues, and when their first tasks are due",
 		Long: "List the queues that have unfinished tasks, their kinds, and when the first task of\n" +
-			"each is or was due. A lane is a group of tasks that wait equally long. The cost of the\n" +
+			"each is or was due. A lane is a group of tasks with the same delay. The cost of the\n" +
 			"command does not depend on the number of tasks.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

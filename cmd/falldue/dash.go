@@ -41,10 +41,10 @@ func dashCommand() *cobra.Command {
 		Long: "Serve a web page about problems, tasks with their past and future, failures by error,\n" +
 			"and policies. The page changes nothing unless --allow lists the actions. Ctrl-C ends\n" +
 			"the command.\n\n" +
-			"It listens only on this machine. To listen elsewhere, put it behind a proxy that\n" +
-			"authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" +
-			"/health/livez and /health/readyz answer Kubernetes, and with --metrics /metrics answers\n" +
-			"Prometheus. These three are for anyone who reaches --listen.\n\n" + policyFlagHelp,
+			"The command listens only on this machine. To listen elsewhere, put it behind a proxy\n" +
+			"that authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" +
+			"/health/livez and /health/readyz answer Kubernetes, and with --metrics /metrics\n" +
+			"answers Prometheus. Anyone who reaches --listen can read these three.\n\n" + policyFlagHelp,
 		Example: "  falldue dash\n" +
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,
@@ -75,7 +75,7 @@ func dashCommand() *cobra.Command {
 	flags.BoolVar(&d.hide, "hide-payloads", false, "hide payloads, results, metadata and errors")
 	flags.BoolVar(&d.metrics, "metrics", false, "serve metrics of the database for Prometheus at /metrics")
 	flags.StringVar(&d.title, "title", "falldue", "name in the heading")
-	flags.StringVar(&d.badge, "badge", "", "word on a red ground in the heading, such as production")
+	flags.StringVar(&d.badge, "badge", "", "word in a red box in the heading, such as production")
 	return cmd
 }
 

@@ -154,7 +154,7 @@ type policyFlag struct {
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
 	p.kinds = map[string]backoff.Policy{}
-	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` of kinds that no live worker announces; repeatable")
+	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` of a kind that no live worker handles; repeatable")
 	complete(cmd, "policy", presetNames()...)
 }
 

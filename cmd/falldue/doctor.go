@@ -19,8 +19,9 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find problems, and suggest fixes",
 		Long: "Check the server, the tables, the workers and the backlog, and suggest fixes. The\n" +
-			"command changes nothing. Each check can take 10 seconds. A check that cannot be made\n" +
-			"is \"unchecked\", with the reason, and does not change the exit status.\n\n" + policyFlagHelp,
+			"command changes nothing. Each check has a time limit of 10 seconds. A check that\n" +
+			"cannot be made is shown as \"unchecked\", with the reason, and does not change the\n" +
+			"exit status.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {

@@ -26,9 +26,9 @@ func TestDoctorAndExplain(t *testing.T) {
 		s.run("enqueue", "mail", "--queue", "images")
 		s.age(time.Hour, "id = 2")
 		out, _ = s.fails(exitAttention, "doctor")
-		contains(t, out, `(?m)^attention +overdue +1 task of kind mail in queue images overdue, the first since .* UTC\n +→ run workers`)
+		contains(t, out, `(?m)^attention +overdue +1 task of kind mail in queue images overdue, the first since .* UTC\n +→ run more workers`)
 		out, _ = s.fails(exitAttention, "doctor", "--json")
-		contains(t, out, `(?m)^{"check":"overdue","level":"attention","text":"1 task .*","advice":"run workers.*"}$`)
+		contains(t, out, `(?m)^{"check":"overdue","level":"attention","text":"1 task .*","advice":"run more workers.*"}$`)
 
 		out, _ = execute(t, "explain", "default", "--dsn", s.dsn)
 		contains(t, out, `(?m)^sweep:\n(select|with) `, `(?m)^claim:\n(select|with) `, `(?m)^settle_each:\nupdate `, `falldue_tasks`, `(?m)^verdict: it reads `, `(?m)^of \d+ statements (none reads|these read) the whole table`)

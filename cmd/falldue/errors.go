@@ -23,10 +23,10 @@ func errorsCommand() *cobra.Command {
 		Use:   "errors",
 		Short: "List the errors of failed tasks, the most frequent first",
 		Long: "List the errors of tasks that wait for a retry or are dead, the most frequent first,\n" +
-			"with the ids of some tasks. Errors that differ only in numbers, words with digits and\n" +
-			"quoted parts are one error. A line above the list names each kind that fails in at\n" +
-			"least half of its recent attempts, as live workers have counted. Running tasks are\n" +
-			"left out. The newest 10,000 tasks are read.",
+			"with the IDs of some tasks. Errors that differ only in numbers, words with digits and\n" +
+			"quoted parts are one error. Above the list, a line names each kind for which live\n" +
+			"workers counted failures in at least half of the recent attempts. The command reads\n" +
+			"the newest 10,000 tasks, without running tasks.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {

@@ -27,7 +27,7 @@ var statuses = map[string][]int{
 	"falldue ls": {exitNotFound}, "falldue show": {exitNotFound}, "falldue why": {exitNotFound, exitWaits},
 	"falldue retry": {exitNotFound, exitAttention}, "falldue cancel": {exitNotFound, exitAttention}, "falldue delete": {exitNotFound, exitAttention},
 	"falldue overdue": {exitAttention}, "falldue workers": {exitAttention}, "falldue explain": {exitAttention}, "falldue doctor": {exitAttention, exitBroken},
-	"falldue resume": {exitNotFound}, "falldue policy clear": {exitNotFound}, "falldue policy show": {exitNotFound}, "falldue policy diff": {exitAttention},
+	"falldue resume": {exitNotFound}, "falldue policy clear": {exitNotFound}, "falldue policy show": {exitNotFound, exitAttention}, "falldue pause": {exitAttention}, "falldue policy diff": {exitAttention},
 	"falldue schedules": {exitAttention}, "falldue schedules pause": {exitNotFound}, "falldue schedules resume": {exitNotFound},
 	"falldue schedules trigger": {exitNotFound}, "falldue schedules remove": {exitNotFound},
 }
@@ -49,12 +49,11 @@ func statusHelp(cmd *cobra.Command) string {
 	for _, status := range statuses[cmd.CommandPath()] {
 		parts = append(parts, statusTexts[status])
 	}
-	sentence := "Exit statuses: " + strings.Join(append(parts, "130 if interrupted"), ", ") + "."
-	return strings.Join(screen{width: helpWidth}.wrap(sentence, 0), "\n")
+	return "Exit statuses: " + strings.Join(append(parts, "130 if interrupted"), ", ") + "."
 }
 
-// helpWidth is the number of columns of help.
-const helpWidth = 88
+// helpWidth is the greatest number of columns of help.
+const helpWidth = 80
 
 // failure is an error of a command that has begun. All other errors are mistakes of the
 // command line.

@@ -21,12 +21,12 @@ func explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [QUEUE]",
 		Short: "Show the workers' statements with their query plans",
-		Long: "Show the statements that workers of a queue (by default \"default\") send: polls, claims\n" +
-			"with and without limits, extensions of leases, and outcomes, each with this server's\n" +
-			"query plan and a verdict. Inserts and the statements of flows, unique tasks and\n" +
-			"progress are left out. Limits are taken from live workers. The command changes\n" +
+		Long: "Show the statements that workers of a queue (by default \"default\") send: polls,\n" +
+			"claims with and without limits, extensions of leases, and outcomes, each with this\n" +
+			"server's query plan and a verdict. Inserts and the statements of flows, unique tasks\n" +
+			"and progress are left out. Limits are taken from live workers. The command changes\n" +
 			"nothing, but servers require the permissions of a worker. Status 4 means that a plan\n" +
-			"reads the whole table of tasks, which is right while the table is small.\n\n" + policyFlagHelp,
+			"reads the whole table of tasks, which is the right plan only while the table is small.\n\n" + policyFlagHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			queue := falldue.DefaultQueue

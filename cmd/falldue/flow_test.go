@@ -25,7 +25,7 @@ func TestBlockedTasksAreShown(t *testing.T) {
 		contains(t, s.run("counts"), `(?m)^queue +kind +blocked +open `, `(?m)^default +page\.render +1 +1 +0 +0 +1 +0$`)
 		contains(t, s.run("show", "3"), `(?m)^state +blocked$`, `\nit runs after other tasks: falldue why 3\n`)
 		out, _ := s.fails(exitWaits, "why", "3")
-		contains(t, out, `^task 3, of kind page.render in queue default, is blocked: it runs after others, see members\n\nok   state     blocked\n`+
+		contains(t, out, `^task 3, of kind page.render in queue default, is blocked: it runs after other tasks, see members\n\nok   state     blocked\n`+
 			`no   members   it runs after 2 tasks: 1 cancelled, 1 not ended; it waits for task 2; dead or cancelled: task 1, which "falldue retry" lets run again; this one stays blocked until then\n$`)
 	})
 }

@@ -220,7 +220,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, limits []string, rel
 		b.WriteString("\n" + text)
 	}
 	if f.All.Unknown > 0 {
-		fmt.Fprintf(&b, "\nthe policy of %s is not known; give it with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))
+		fmt.Fprintf(&b, "\nthe policy of %s is not known; set it with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))
 	}
 	if n := f.All.Within(len(f.All.Minutes)); n > 0 {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))

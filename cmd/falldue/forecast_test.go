@@ -88,9 +88,9 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 		s.failed("mail", 20, time.Duration(ago+1)*65*time.Second)
 	}
 	out, _ := s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h")
-	contains(t, out, `warning: this makes a herd: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps that do not\n$`)
+	contains(t, out, `warning: this causes a retry storm: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps that do not\n$`)
 	out, _ = s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h", "--ramp", "40")
-	contains(t, out, `warning: this makes a herd: .* one before\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
+	contains(t, out, `warning: this causes a retry storm: .* one before\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
 	out = s.run("policy", "diff", "mail", "2h", "--from", "1h", "--json")
 	var d struct {
 		Later int64
@@ -102,7 +102,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"--from: backoff: ": {"--from", "nonsense"},
-		`no live worker announces a policy of kind mail; set the policy of the code with --from`: nil,
+		`no live worker handles kind mail; set the policy of the code with --from`: nil,
 		"--ramp 0: must be 1 or more":      {"--from", "1h", "--ramp", "0"},
 		"a horizon of 1s: must be 1m0s to": {"--from", "1h", "--for", "1s"},
 	} {

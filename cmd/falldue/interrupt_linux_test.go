@@ -125,7 +125,7 @@ func TestAnswersAtAPrompt(t *testing.T) {
 		{"yes\n", 0, "cancelled 1", "cancelled"},
 	} {
 		p := onTerminal(t, "falldue", "cancel", "1", "--dsn", s.dsn)
-		p.shows("cancel tasks: 1. Go on? [y/N] ")
+		p.shows("cancel tasks: 1. Continue? [y/N] ")
 		p.press(c.keys)
 		p.ends(c.status, "")
 		if !strings.Contains(p.shown.String(), c.says) {

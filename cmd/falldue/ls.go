@@ -22,9 +22,10 @@ func lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [ID...]",
 		Short: "List tasks",
-		Long: "List tasks by ID: the listed ones, or those that match all flags. The last line shows\n" +
-			"how to list the next page. New and deleted tasks do not shift pages. With --phase or\n" +
-			"--match, a page examines up to 10,000 tasks, and the last line says so.\n\n" + policyFlagHelp,
+		Long: "List tasks in the order of their IDs: the tasks with the given IDs, or all tasks that\n" +
+			"match the flags. The last line shows how to list the next page. New and deleted tasks\n" +
+			"do not shift pages. With --phase or --match, the command examines up to 10,000 tasks\n" +
+			"for a page, and the last line reports if there are more.\n\n" + policyFlagHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
@@ -120,7 +121,7 @@ func (l lister) listPages(f ops.Filter, list ops.ListOptions, all bool) error {
 		if !all {
 			text := fmt.Sprintf("the next page: --after %d\n", list.After)
 			if page.Bounded {
-				text = fmt.Sprintf("10,000 tasks were looked at; to go on: --after %d\n", list.After)
+				text = fmt.Sprintf("10,000 tasks were looked at; to continue: --after %d\n", list.After)
 			}
 			if !l.asJSON {
 				_, err = fmt.Fprint(l.cmd.OutOrStdout(), text)

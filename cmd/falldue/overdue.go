@@ -21,13 +21,14 @@ func overdueCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "overdue",
 		Short: "List what has been due for more than a minute",
-		Long: "List, by queue and kind, the tasks that have been due for more than a minute: no\n" +
-			"worker handles their kind in their queue, the workers that do are too busy, a limit\n" +
-			"or a sequence delays them, or a dead task halts their sequence. Tasks are counted up\n" +
-			"to 1,000. Policies and limits come from live workers. Policies also come from\n" +
-			"--policy, from tasks, and from overrides. A task that has failed counts\n" +
-			"as due a day after its failure if its policy is not known. The exit status is 4 if some\n" +
-			"tasks wait for a worker or behind a dead task, or with --limited if any task is listed.\n\n" + policyFlagHelp,
+		Long: "List, by queue and kind, the tasks that have been due for more than a minute. The\n" +
+			"reason is that no worker handles their kind in their queue, that all its workers are\n" +
+			"busy, that a limit or a sequence delays them, or that a dead task halts their\n" +
+			"sequence. Tasks are counted up to 1,000. Policies and limits come from live workers.\n" +
+			"Policies also come from --policy, from tasks, and from overrides. A failed task with\n" +
+			"an unknown policy counts as due a day after its failure. Status 4 means that some\n" +
+			"tasks wait for a worker or behind a dead task, or with --limited that any task is\n" +
+			"listed.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if olderThan <= 0 {

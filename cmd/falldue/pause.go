@@ -20,11 +20,11 @@ func pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [SUBJECT]",
 		Short: "Pause a queue, kind, key or per-task policy; list pauses",
-		Long: "Pause the tasks of a subject. Workers stop claiming them within two seconds, until\n" +
-			"\"falldue resume\" or --until. Running handlers continue, and new tasks can be enqueued.\n" +
-			"A second pause of a subject replaces the first. Without a subject, list the pauses in\n" +
-			"effect. Status 4 means that a worker cannot apply a pause because a newer release has\n" +
-			"set it.\n\n" + subjectHelp,
+		Long: "Pause the tasks of a SUBJECT. Workers stop claiming them within two seconds. The pause\n" +
+			"ends at --until, or when you run \"falldue resume\". Running handlers continue, and\n" +
+			"new tasks can be enqueued. A second pause of a SUBJECT replaces the first. Without a\n" +
+			"SUBJECT, list the pauses in effect. Status 4 means that a worker cannot apply a pause\n" +
+			"because a newer release set it.\n\n" + subjectHelp,
 		Example: "  falldue pause charge --until 2h --why 'the bank is down'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,10 +82,10 @@ func resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume SUBJECT",
 		Short: "End a pause",
-		Long: "End the pause of a subject. Workers claim its tasks again within two seconds, unless\n" +
+		Long: "End the pause of a SUBJECT. Workers claim its tasks again within two seconds, unless\n" +
 			"another pause includes them. Tasks that fell due in the meantime are due immediately:\n" +
-			"the command counts them first, and asks before more than --ask-above. To release them\n" +
-			"gradually, run \"falldue policy ramp\" first.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+			"the command counts them first, and asks if there are more than --ask-above. To release\n" +
+			"them gradually, run \"falldue policy ramp\" first.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, err := falldue.ParseSubject(args[0])
@@ -127,7 +127,7 @@ func resumeCommand() *cobra.Command {
 				}
 				text := fmt.Sprintf("resumed %s\n%12s  tasks are due now\n", subject, grouped(woken.Due))
 				if woken.Unknown > 0 {
-					text += fmt.Sprintf("%12s  more wait whose policy is not known; give it with --policy\n", grouped(woken.Unknown))
+					text += fmt.Sprintf("%12s  more wait whose policy is not known; set it with --policy\n", grouped(woken.Unknown))
 				}
 				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
@@ -137,7 +137,7 @@ func resumeCommand() *cobra.Command {
 	f.flags(cmd)
 	policies.flag(cmd)
 	whoFlags(cmd, &note)
-	askAboveFlag(cmd, &askAbove, "ask before more than so many tasks become due immediately")
+	askAboveFlag(cmd, &askAbove, "ask if more tasks than this become due immediately")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due, or may be")
 	cmd.ValidArgsFunction = f.kindArgument()
@@ -148,7 +148,7 @@ func resumeCommand() *cobra.Command {
 func wokenWarning(w ops.Woken) string {
 	text := fmt.Sprintf("this makes %s due immediately", words.Count(w.Due, "waiting task"))
 	if w.Unknown > 0 {
-		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (give it with --policy)", grouped(w.Unknown))
+		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (set it with --policy)", grouped(w.Unknown))
 	}
 	return text
 }

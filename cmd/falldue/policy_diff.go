@@ -26,13 +26,14 @@ func policyDiffCommand() *cobra.Command {
 		Long: "Compare policies on the waiting tasks of a kind: how many tasks would become due\n" +
 			"immediately, sooner or later, how many would have no attempt left, and the busiest\n" +
 			"minute before and after. Each policy replaces the override of the kind or, without\n" +
-			"one, the program's policy. The current policy is announced by live workers, or set\n" +
-			"with --from; overrides are included until they end. Tasks with a per-task policy keep\n" +
-			"it, and so do tasks with a more specific override.\n\n" +
+			"one, the program's policy. The current policy comes from live workers, or from --from;\n" +
+			"overrides are included until they end. Tasks with a per-task policy keep it, and so do\n" +
+			"tasks with a more specific override.\n\n" +
 			"Status 4 means a retry storm: a minute with twice as many tasks as the busiest one\n" +
 			"before, and at least 100 more. --ramp shows steps from the current policy to the new\n" +
 			"one that keep each minute below a number of tasks. --apply sets these steps as the\n" +
-			"override of the kind; the last step stays until --until or \"policy clear\".\n\n" + profileHelp + "\n" + formulaHelp,
+			"override of the kind; the last step stays until the time of --until, or until you run\n" +
+			"\"policy clear\".\n\n" + profileHelp + "\n" + formulaHelp,
 		Example: `  falldue policy diff invoice.send 5m 10m '1m * n'
   falldue policy diff invoice.send 5m --ramp 600`,
 		Args: cobra.MinimumNArgs(2),
@@ -59,7 +60,7 @@ func (d *differ) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.from, "from", "", "current policy of the kind (default the policy of most live workers)")
 	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps that let at most this many tasks fall due in a minute")
 	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp on running workers")
-	cmd.Flags().StringVar(&d.until, "until", "", "for --apply: "+untilUsage)
+	cmd.Flags().StringVar(&d.until, "until", "", "with --apply: "+untilUsage)
 	d.applyFlags(cmd)
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &d.asJSON, "print one JSON object for each policy, with both loads and the steps, and one for what --apply sets")
@@ -144,7 +145,7 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	case ramp && len(list) > 1:
 		return nil, fmt.Errorf("--ramp with %d policies; it leads to one", len(list))
 	case d.applies && !ramp:
-		return nil, errors.New("--apply without --ramp; set a policy without steps by \"policy set\"")
+		return nil, errors.New("--apply without --ramp; to set a policy without steps, use \"policy set\"")
 	case !d.applies && (d.until != "" || d.dry):
 		return nil, errors.New("--until or --dry-run without --apply; nothing is set then")
 	}
@@ -184,7 +185,7 @@ func policyNow(ctx context.Context, o *ops.Ops, kind string) (backoff.Policy, er
 	}
 	policy, known := policies.Of(falldue.TaskInfo{Kind: kind})
 	if !known {
-		return backoff.Policy{}, mistake(fmt.Errorf("no live worker announces a policy of kind %s; set the policy of the code with --from", kind))
+		return backoff.Policy{}, mistake(fmt.Errorf("no live worker handles kind %s; set the policy of the code with --from", kind))
 	}
 	return policy, nil
 }
@@ -239,7 +240,7 @@ func (c candidate) print(s screen) error {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: due in "))
 	}
 	if c.Herd {
-		fmt.Fprintf(&b, "\nwarning: this makes a herd: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))
+		fmt.Fprintf(&b, "\nwarning: this causes a retry storm: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))
 		if c.steps == nil {
 			b.WriteString("; --ramp shows steps that do not")
 		}
@@ -258,7 +259,7 @@ func (c candidate) others() string {
 		fmt.Fprintf(&b, "%12s  more keep their per-task policy\n", grouped(c.Own))
 	}
 	if c.Kept > 0 {
-		fmt.Fprintf(&b, "%12s  more follow something more specific that is set, and go on to do so\n", grouped(c.Kept))
+		fmt.Fprintf(&b, "%12s  more keep a more specific override\n", grouped(c.Kept))
 	}
 	if r := c.Replaces; r != nil {
 		fmt.Fprintf(&b, "this would replace %s\n", setText(*r))
@@ -277,7 +278,7 @@ func printCandidates(s screen, list []candidate) error {
 	for _, c := range list {
 		herd := ""
 		if c.Herd {
-			herd = "a herd"
+			herd = "retry storm"
 		}
 		rows = append(rows, []string{"after", c.text, grouped(c.After.Due), grouped(c.AtOnce), grouped(c.Sooner), grouped(c.Later), grouped(c.Exhausted), peakText(c.After), herd})
 	}

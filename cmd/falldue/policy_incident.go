@@ -15,8 +15,8 @@ func policySlowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slow SUBJECT 4x",
 		Short: "Multiply delays by a factor",
-		Long: "Multiply delays by a factor: 4x is short for policy set SUBJECT '4 * original'. Jitter\n" +
-			"and limits stay.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+		Long: "Multiply delays by a factor: \"policy slow SUBJECT 4x\" is short for \"policy set\n" +
+			"SUBJECT '4 * original'\". Jitter and limits stay.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy slow invoice.send 4x --until 2h",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,10 +43,10 @@ func policyHoldCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold SUBJECT until TIME",
 		Short: "Hold back retries until a time",
-		Long: "Hold back retries until 09:00 local time, or for the next 2h or 2d. New tasks run\n" +
-			"once, and show whether the outage has ended. The hold never makes a task dead. At its\n" +
-			"end all held tasks are due: the command counts the waiting ones, and \"falldue policy\n" +
-			"ramp\" spreads them.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+		Long: "Hold back retries until TIME: 09:00 local time, 2h or 2d from now, or a time such as\n" +
+			"2026-12-11T14:02:00Z. New tasks still run once, and show whether the outage has ended.\n" +
+			"The hold never makes a task dead. When it ends, all held tasks are due: the command\n" +
+			"counts them, and \"falldue policy ramp\" spreads them.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy hold charge until 09:00 --why 'the bank is closed'",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

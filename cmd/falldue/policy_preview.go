@@ -24,9 +24,9 @@ func policyPreviewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview FORMULA...",
 		Short: "Preview the retries of a task that keeps failing",
-		Long: "Show when a task is retried whose attempts all fail, and when it is dead, with several\n" +
-			"policies side by side. Each has the shortest and the longest wait with jitter, and the\n" +
-			"time since the first failure.\n\n" + policyHelp,
+		Long: "Show when a task is retried if all its attempts fail, and when it is dead. Give\n" +
+			"several policies to compare them. Each column has the shortest and the longest wait\n" +
+			"with jitter, and the time since the first failure.\n\n" + policyHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			start := time.Now()

@@ -51,7 +51,7 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 // applyFlags adds the flags of all commands that set policies.
 func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.note)
-	askAboveFlag(cmd, &f.askAbove, "ask before more than so many tasks become due immediately or dead")
+	askAboveFlag(cmd, &f.askAbove, "ask if more tasks than this become due immediately or dead")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the effect, and change nothing")
 	yesFlag(cmd, &f.yes)
 }
@@ -76,12 +76,13 @@ func policySetCommand() *cobra.Command {
 		Use:   "set SUBJECT OVERRIDE",
 		Short: "Override a retry policy on running workers",
 		Long: "Override a retry policy on running workers, within two seconds, for waiting and for\n" +
-			"running tasks. No row of a task is written. The override ends at --until, with \"policy\n" +
-			"clear\", or with another set. A deploy does not end it.\n\n" +
+			"running tasks. No row of a task is written. The override ends at --until, or when you\n" +
+			"run \"policy clear\" or another \"policy set\" for the same SUBJECT. A deploy does not\n" +
+			"end it.\n\n" +
 			"An OVERRIDE has clauses of a policy; clauses you omit are unchanged. The name original\n" +
-			"is the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter 1m\",\n" +
-			"\"attempts 50\", \"elapsed 2d\". The command asks before more than --ask-above waiting\n" +
-			"tasks become due immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,
+			"is the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter\n" +
+			"1m\", \"attempts 50\", \"elapsed 2d\". The command asks first if more than --ask-above\n" +
+			"waiting tasks would become due immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy set invoice.send '4 * original' --until 2h --why 'the provider is slow'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -202,7 +203,7 @@ func (r setReport) warning() string {
 		text string
 	}{
 		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
-		{r.effect.Unknown, "changes %s waiting tasks whose policy is not known (give it with --policy)"},
+		{r.effect.Unknown, "changes %s waiting tasks whose policy is not known (set it with --policy)"},
 		{r.effect.UnknownExhausted, "leaves %s of those no attempt, so that they die"},
 	} {
 		if part.n > 0 {
@@ -231,7 +232,7 @@ func (r setReport) text() string {
 		text string
 	}{
 		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due immediately"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
-		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; give it with --policy"},
+		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; set it with --policy"},
 		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
 		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},
 	}

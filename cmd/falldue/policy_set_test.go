@@ -31,16 +31,16 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		}{
 			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
 			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
-			{exitUsage, "changes 400 waiting tasks whose policy is not known (give it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
+			{exitUsage, "changes 400 waiting tasks whose policy is not known (set it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
-			{exitUsage, `slower by 0: must be a factor above 0`, []string{"slow", "mail", "0x"}},
+			{exitUsage, `the factor 0: must be above 0`, []string{"slow", "mail", "0x"}},
 			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `"over lunch": must be over and a duration`, []string{"ramp", "mail", "over", "lunch"}},
-			{exitUsage, `tasks let run over 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
+			{exitUsage, `the duration 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
@@ -56,7 +56,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			`^set for kind:mail: 4 \* original, until .* UTC\)?\n +400  tasks wait\n +400  become due later\ntasks with a per-task policy keep it\n$`)
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(29|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
-		contains(t, found, `(?m)^ok +overrides +the policy "4 \* original" is set for kind:mail since \S+ \S+ UTC by ann$`)
+		contains(t, found, `(?m)^ok +overrides +the policy "4 \* original" has been set for kind:mail since \S+ \S+ UTC by ann$`)
 		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* original", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(29|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(29|30)m`)
 		clock := time.Now().Add(4 * time.Hour).Format("15:04") // after the tasks are due
@@ -72,7 +72,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in \d+[hm]`)            // when the hold ends
 		s.run("policy", "hold", "queue:default kind:mail", "until", "20h", "--policy", "mail=1h") // after what is set for the kind
 		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks wait\n +400  become due sooner\n$`)
-		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* original +\S+ \S+  ann  the provider is slow$`)
+		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* original +\S+ \S+  ann  the provider is slow  0 of 0$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  hold `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
 		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: original \+ \d+s, and 9 more steps until original \+ 600s after 9m, until `)
 

@@ -20,7 +20,7 @@ func policyClearCommand() *cobra.Command {
 		Short: "Clear an override, and restore the program's policy",
 		Long: "Clear an override. Workers use the program's policy again within two seconds. Tasks\n" +
 			"that have waited for longer than that policy's delay are due immediately: see \"policy\n" +
-			"ramp\". The command asks before more than --ask-above waiting tasks become due\n" +
+			"ramp\". The command asks first if more than --ask-above waiting tasks would become due\n" +
 			"immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy clear invoice.send --why 'the provider is back'",
 		Args:    cobra.ExactArgs(1),
@@ -75,9 +75,10 @@ func policyShowCommand() *cobra.Command {
 		Use:   "show [KEY...]",
 		Short: "Show overrides, or per-task policies by their keys",
 		Long: "Show the overrides in effect, the most specific subject first. The first one that\n" +
-			"matches a task applies to it. Status 4 means that a live worker cannot apply an\n" +
-			"override, which is named with the reason. With keys, show the per-task policies under\n" +
-			"these keys, which \"falldue ls --json\" prints.",
+			"matches a task applies to it. The column \"workers\" counts the live workers that\n" +
+			"apply it. Status 4 means that a live worker cannot apply an override; a line names the\n" +
+			"override and the reason. With keys from \"falldue ls --json\", show the per-task\n" +
+			"policies with these keys.",
 		RunE: func(cmd *cobra.Command, keys []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				if len(keys) > 0 {
@@ -87,12 +88,12 @@ func policyShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := printInForce(cmd, list, asJSON); err != nil {
+				workers, readErr := o.Workers(cmd.Context())
+				if err := printInForce(cmd, list, workers, asJSON); err != nil {
 					return err
 				}
-				workers, err := o.Workers(cmd.Context())
-				if err != nil {
-					return fmt.Errorf("cannot read the workers, which may refuse an override: %w", err)
+				if readErr != nil {
+					return fmt.Errorf("cannot read the workers, which may refuse an override: %w", readErr)
 				}
 				return printRefused(cmd, ops.RefusedOverrides(workers), asJSON)
 			})
@@ -103,13 +104,35 @@ func policyShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printInForce prints the policies that are set.
-func printInForce(cmd *cobra.Command, list []ops.Override, asJSON bool) error {
+// printInForce prints the policies that are set, and how many workers apply them.
+func printInForce(cmd *cobra.Command, list []ops.Override, workers []ops.Worker, asJSON bool) error {
 	if len(list) == 0 && !asJSON {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: the code's policies are in effect")
 		return err
 	}
-	return printOverrides(cmd, list, asJSON)
+	workers = slices.DeleteFunc(workers, func(w ops.Worker) bool { return !w.Live() })
+	applying := func(o ops.Override) (n int) {
+		for _, w := range workers {
+			if o.AppliedBy(w) {
+				n++
+			}
+		}
+		return n
+	}
+	if asJSON {
+		return printEach(cmd, list, func(o ops.Override) any {
+			return struct {
+				overrideJSON
+				Applied int `json:"applied_by_workers"`
+				Workers int `json:"live_workers"`
+			}{overrideObject(o), applying(o), len(workers)}
+		})
+	}
+	rows := make([][]string, len(list))
+	for i, o := range list {
+		rows[i] = append(overrideRow(o), fmt.Sprintf("%d of %d", applying(o), len(workers)))
+	}
+	return screenOf(cmd).table(append(slices.Clone(overrideColumns), column{name: "workers"}), rows)
 }
 
 // printRefused prints the policies that live workers cannot apply. If there are any, it returns
@@ -206,15 +229,22 @@ func printOverrides(cmd *cobra.Command, list []ops.Override, asJSON bool) error 
 	}
 	rows := make([][]string, len(list))
 	for i, o := range list {
-		until := ""
-		if !o.Until.IsZero() {
-			until = o.Until.Format(time.DateTime)
-		}
-		rows[i] = []string{o.At.Format(time.DateTime), o.String(), overrideText(o), until, o.Who, o.Why}
+		rows[i] = overrideRow(o)
 	}
-	return screenOf(cmd).table([]column{
-		{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12},
-	}, rows)
+	return screenOf(cmd).table(overrideColumns, rows)
+}
+
+var overrideColumns = []column{
+	{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12},
+}
+
+// overrideRow returns the cells of overrideColumns.
+func overrideRow(o ops.Override) []string {
+	until := ""
+	if !o.Until.IsZero() {
+		until = o.Until.Format(time.DateTime)
+	}
+	return []string{o.At.Format(time.DateTime), o.String(), overrideText(o), until, o.Who, o.Why}
 }
 
 // overrideText describes an override in a cell.

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -17,8 +18,15 @@ func TestPolicyShowNamesWhatWorkersCannotObey(t *testing.T) {
 			`'{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}},"refused":[{"subject":"kind:mail","own":"1h","holds":"1h","error":"too large"}]}'` +
 			", 0, 0, 0 from falldue_workers")
 		out, _ := s.fails(exitAttention, "policy", "show")
-		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original `, `(?m)^1 worker cannot apply the policy that is set for kind:mail, and "1h" stays in effect there \(web-1\): too large$`)
+		for deadline := time.Now().Add(testdb.Patience); !strings.Contains(out, "  1 of 2\n"); { // until the worker announces it
+			if time.Now().After(deadline) {
+				t.Fatalf("no worker applies the policy:\n%s", out)
+			}
+			out, _ = s.fails(exitAttention, "policy", "show")
+		}
+		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original .*  1 of 2$`, `(?m)^1 worker cannot apply the policy that is set for kind:mail, and "1h" stays in effect there \(web-1\): too large$`)
 		out, _ = s.fails(exitAttention, "policy", "show", "--json")
+		contains(t, out, `(?m)^{"subject":"kind:mail",.*"applied_by_workers":1,"live_workers":2}$`)
 		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"kind:mail","workers":["web-1"],"error":"too large"}` {
 			t.Errorf("show --json printed %q", lines)
 		}

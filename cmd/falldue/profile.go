@@ -33,8 +33,8 @@ func (f *profileFlags) limitFlag(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "time limit for reading waiting tasks")
 }
 
-const profileHelp = `The command reads all waiting tasks once, and changes nothing: two to five seconds for
-each million. A running task counts as waiting for the end of its lease.`
+const profileHelp = `The command reads all waiting tasks once, in two to five seconds for each million, and
+changes nothing. For a running task, the wait counts from the end of its lease.`
 
 // read returns what waits now, with a key or, if it is "", all.
 func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.Profile, err error) {

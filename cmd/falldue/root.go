@@ -38,13 +38,12 @@ func root() *cobra.Command {
 	cmd.InitDefaultCompletionCmd() // so that it is prepared, too: it takes no unknown shell
 	prepare(cmd)
 	cmd.AddCommand(topics()...)
-	usual := cmd.HelpFunc()
-	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if c.HasParent() {
-			usual(c, args)
+	cmd.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if !c.HasParent() {
+			fmt.Fprint(c.OutOrStdout(), overview(c))
 			return
 		}
-		fmt.Fprint(c.OutOrStdout(), overview(c))
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, screenOf(c).width))
 	})
 	return cmd
 }

@@ -23,8 +23,8 @@ func schedulesCommand() *cobra.Command {
 		Use:   "schedules",
 		Short: "List or change the schedules of periodic tasks",
 		Long: "List the schedules of periodic tasks: when they tick, in which time zone, their tasks,\n" +
-			"and the process that defined them. Status 4 means that a schedule is late, because no\n" +
-			"running process defines it, or does not tick, because its row was edited and is\n" +
+			"and the process that defined them. Status 4 means that a schedule is late because no\n" +
+			"running process defines it, or does not tick because its row was edited into something\n" +
 			"invalid.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func schedulesCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule")
 	cmd.AddCommand(
 		pauseSchedules(),
-		changeSchedule("resume", "resumed", "Make paused schedules go on with their next tick", periodic.Resume),
+		changeSchedule("resume", "resumed", "Make paused schedules continue with their next tick", periodic.Resume),
 		triggerSchedule(),
 		removeSchedule(),
 	)

@@ -27,8 +27,8 @@ func showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task with its past and future attempts",
-		Long: "Show a task, its failed and lost attempts, and its future attempts if all of them\n" +
-			"fail, under the current policy.\n\n" + policyFlagHelp,
+		Long: "Show a task, its failed and lost attempts, and when its future attempts run under the\n" +
+			"current policy if all of them fail.\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
@@ -164,7 +164,7 @@ func (v view) policyText() string {
 	case v.known:
 		return "its kind's: " + v.code.String() + v.overrideText()
 	}
-	return "its kind's, which is not known, since no live worker handles it; give it with --policy" + v.overrideText()
+	return "its kind's, which is not known, since no live worker handles it; set it with --policy" + v.overrideText()
 }
 
 // overrideText says which policy is set for the task, if there is one.

@@ -21,14 +21,14 @@ func simulateCommand() *cobra.Command {
 		Short: "Simulate how workers recover from an outage",
 		Long: "Simulate how workers recover from an outage, one line for each policy: the numbers of\n" +
 			"failed, retried and dead tasks, the longest wait of a due task for a worker, and the\n" +
-			"time until everything is as before. Leases and the limits of kinds and queues are not\n" +
+			"time until the backlog is gone. Leases and the limits of kinds and queues are not\n" +
 			"included; with --backlog the output names the limits that live workers apply.\n\n" +
-			"With --backlog the simulation begins with the waiting tasks of --kind, or all.\n" +
-			"The first line uses their current policies and overrides, and the other lines use each\n" +
-			"FORMULA for all tasks. The number of handlers comes from the live workers, unless it is\n" +
-			"set. So does the arrival rate: all attempts of the last five minutes, including failed\n" +
-			"ones, so that it is too high while many are retries. Tasks that fall due more than a\n" +
-			"day after the outage are counted as later.\n\n" +
+			"With --backlog the simulation begins with the waiting tasks of --kind, or all. The\n" +
+			"first line uses their current policies and overrides, and the other lines use each\n" +
+			"FORMULA for all tasks. Unless they are set, the number of handlers and the arrival\n" +
+			"rate come from live workers. The rate counts all attempts of the last five minutes, so\n" +
+			"it is too high while many of them are retries. Tasks that fall due more than a day\n" +
+			"after the outage are counted as later.\n\n" +
 			"Only --backlog needs a database. It reads all waiting tasks once, and changes nothing.\n\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: `  falldue simulate zizq 10s --outage 30m --per-second 20 --handler 300ms --workers 10
   falldue simulate --backlog --kind charge zizq --outage 30m --handler 300ms`,
@@ -93,7 +93,7 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if s.scenario.Backlog, err = p.Backlog(s.kind); err != nil {
-			return mistake(fmt.Errorf("%w; give it with --policy", err))
+			return mistake(fmt.Errorf("%w; set it with --policy", err))
 		}
 		return s.print(cmd, append([]simulated{{policy: "current policy", live: true}}, list...))
 	})

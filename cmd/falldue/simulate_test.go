@@ -41,7 +41,7 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		for says, args := range map[string][]string{
 			"no live worker handles these tasks; set the number of handlers with --workers":      {"--backlog"},
 			"the live workers have ended no attempt yet; set the arrival rate with --per-second": {"--backlog", "--workers", "1"},
-			"kind charge has waiting tasks, and its policy is not known; give it with --policy":  {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
+			"kind charge has waiting tasks, and its policy is not known; set it with --policy":   {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
 			"no FORMULA; name policies, or simulate the waiting tasks with --backlog":            nil,
 			"--kind without --backlog; it says which tasks that wait are taken":                  {"1h", "--kind", "charge"},
 		} {

@@ -171,7 +171,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("dead tasks: %s", got)
 		}
 
-		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is not known, since no live worker handles it; give it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
+		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is not known, since no live worker handles it; set it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
 		contains(t, s.run("show", "1", "--policy", "delay 1h; attempts 3", "--future", "9"), `(?m)^attempts +1 of 3$`, `(?m)^ +2 +(1h|5\dm\d*s?) `, `(?m)^ +3 +(2h|1h5\dm|1h) `, `then it is dead\n$`)
 		contains(t, s.run("show", "3"), `its own \(policy:[0-9a-f]{16}\): delay 10m; attempts 4`, `(?m)^payload +{"to": ?"x"}$`, `no attempt has failed`, `(?m)^ +4 +10h(30|2\d)m +`, `then it is dead\n$`)
 		var shown struct {

@@ -316,7 +316,7 @@ func (m topScreen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		case "q", "esc":
 			return m, tea.Quit
 		case "ctrl+c":
-			m.failed = errInterrupted // as of other commands that go on
+			m.failed = errInterrupted // as of other commands that continue
 			return m, tea.Quit
 		}
 	case refresh:

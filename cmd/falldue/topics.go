@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +13,7 @@ import (
 const (
 	formulaHelp    = `FORMULA: see "falldue help formula".`
 	subjectHelp    = `SUBJECT: see "falldue help subject".`
-	policyFlagHelp = `Kinds that no live worker announces: set their policies with --policy.`
+	policyFlagHelp = `If no live worker handles a kind, set the kind's policy with --policy.`
 )
 
 // topics returns the pages of help that belong to no single command.
@@ -21,8 +23,8 @@ func topics() []*cobra.Command {
 		Short: "How to write a policy",
 		Long: `A FORMULA is a delay, a preset, or a whole policy:
 
-  917m * atan(n^3 / 15)                         a delay after n failed attempts
-  geometric(min=5s, max=260s, retries=10)       a preset of "falldue policy list"
+  917m * atan(n^3 / 15)                         a delay after n failures
+  geometric(min=5s, max=260s, retries=10)       a preset: "falldue policy list"
   delay 15s + n^4; jitter 30s * n; attempts 26  a whole policy
 
 Numbers without a unit are seconds. The units are ms, s, m, h and d, the operators
@@ -38,7 +40,7 @@ Write -- before a FORMULA that begins with a minus sign.`,
   mail, or kind:mail         tasks of a kind
   queue:images               tasks in a queue
   key:customer:42            tasks with a task key
-  policy:KEY                 tasks with a per-task policy; "falldue ls --json" has KEY
+  policy:KEY                 tasks with a per-task policy: KEY is in "ls --json"
   "queue:default kind:mail"  tasks that match all parts
 
 A task waits while any pause matches it. If several overrides match a task, only the
@@ -63,6 +65,46 @@ most specific one applies. Another override for the same SUBJECT replaces the fi
 // spaced returns the text of an exit status as a row of a table.
 func spaced(status int) string { return strings.Replace(statusTexts[status], " ", "  ", 1) }
 
+// helpOf returns the help of a command or a topic, no wider than the terminal.
+func helpOf(cmd *cobra.Command, width int) string {
+	if width == 0 || width > helpWidth {
+		width = helpWidth
+	}
+	var paragraphs []string
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short)), "\n\n") {
+		if !indented.MatchString(paragraph) {
+			line := strings.Join(strings.Fields(paragraph), " ")
+			paragraph = strings.Join(screen{width: width}.wrap(line, 0), "\n")
+		}
+		paragraphs = append(paragraphs, paragraph)
+	}
+	if cmd.Runnable() || cmd.HasSubCommands() {
+		var usage []string
+		for line := range strings.SplitSeq(strings.TrimSpace(cmd.UsageString()), "\n") {
+			usage = append(usage, fitted(line, width))
+		}
+		paragraphs = append(paragraphs, strings.Join(usage, "\n"))
+	}
+	return strings.Join(paragraphs, "\n\n") + "\n"
+}
+
+// fitted breaks a line of cobra's usage. The text of a flag or a command stays in its column.
+func fitted(line string, width int) string {
+	name, words := "", line
+	if m := described.FindStringSubmatch(line); m != nil {
+		name, words = m[1], m[2]
+	} else if indented.MatchString(line) {
+		return line // an example
+	}
+	return name + strings.Join(screen{width: width}.wrap(words, len(name)), "\n"+strings.Repeat(" ", len(name)))
+}
+
+// described matches a flag or a command, and its text.
+var described = regexp.MustCompile(`^( +(?:-\w, )?\S+(?: \S+)? {2,})(\S.*)$`)
+
+// indented matches a paragraph whose lines stay as they are.
+var indented = regexp.MustCompile(`(?m)^[ \t]`)
+
 // overview returns the help of the command itself: its commands, by group, and the topics.
 func overview(cmd *cobra.Command) string {
 	var b strings.Builder
@@ -85,7 +127,7 @@ func overview(cmd *cobra.Command) string {
 		names = append(names, "falldue help "+topic.Name())
 	}
 	fmt.Fprintf(&b, "Topics: %s\n", strings.Join(names, ", "))
-	b.WriteString("Each command has --help. Commands that print data have --json: one object a line.\n" +
+	b.WriteString("Each command has --help. Commands that print data have --json (JSON lines).\n" +
 		"Commands that affect many tasks ask first, unless --yes is set.\n")
 	return b.String()
 }

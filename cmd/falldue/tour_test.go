@@ -217,7 +217,7 @@ var (
 	span  = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s|m|h|d)(\d+[ms])?(\d+s)?\b( – \d+(\.\d+)?(ms|s|m|h|d)(\d+[ms])?)?`)
 	who   = regexp.MustCompile(`\S+:\d+/[0-9a-f]{12}`)
 	since = regexp.MustCompile(`is SPAN (ahead of|behind)`)
-	pages = regexp.MustCompile(`\d+ of \d+ pages|sqlite [0-9.]+|log takes [0-9.]+ \w+|\d+ steps`)
+	pages = regexp.MustCompile(`\d+ of \d+ pages|sqlite [0-9.]+|log takes [0-9.]+ \w+|\d+ steps|\b[01] of 1\b`) // and the workers that have applied an override
 	share = regexp.MustCompile(`(?m)^ *SPAN +\d+ +delay.*\n`)
 	space = regexp.MustCompile(` +`)
 )

@@ -18,7 +18,7 @@ import (
 func TestWorkersAndWhy(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := openShop(t, engine)
-		if got := s.run("workers"); got != "no worker has announced itself\n" {
+		if got := s.run("workers"); got != "no worker has sent a heartbeat\n" {
 			t.Errorf("workers printed %q", got)
 		}
 		s.run("enqueue", "charge", "--delay", "10h")
@@ -61,7 +61,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("policy", "hold", "charge", "until", "3h")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `It can in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
-			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s by the policy delay 12h.*; the policy "hold" is set for kind:charge until .* UTC\)?$`)
+			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s under the policy delay 12h.*; the policy "hold" is set for kind:charge until .* UTC\)?$`)
 		shown := regexp.MustCompile(`(?m)^ +2  \S+ +(.*)$`).FindStringSubmatch(s.run("show", "1"))
 		if len(shown) == 0 || !strings.Contains(out, "at "+shown[1]+" UTC, if a handler") {
 			t.Errorf("show says %q, and why\n%s", shown, out)
@@ -167,7 +167,7 @@ charge        2  v1.2.4    delay 1m
 charge        1  v1.2.3    delay 1h
 
 worker c cannot read pauses, policies and cancels: permission denied
-worker c cannot read per-task policy e0d34d2987c16f66, and leaves its tasks alone: unknown name
+worker c cannot read per-task policy e0d34d2987c16f66, and does not run its tasks: unknown name
 2 workers cannot apply the pause of shard:3, and the tasks continue there (b c): not known
 1 worker cannot apply the policy that is set for kind:charge, and "delay 1m" stays in effect there (b): too large
 all 10 handlers of queue mails run, and its tasks wait until one is free

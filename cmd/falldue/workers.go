@@ -24,10 +24,10 @@ func workersCommand() *cobra.Command {
 		Short: "List workers, their kinds, and their differences",
 		Long: "List the workers, which send a heartbeat every 15 seconds. A worker that sent none for\n" +
 			"a minute is lost: it has died, or cannot reach the database, and stays in the list for\n" +
-			"an hour. Status 4 means that a worker is lost, that kinds have tasks and no live\n" +
-			"worker, that workers have different policies for a kind, as during a deploy, or that a\n" +
-			"worker cannot apply a policy or a pause. Queues whose handlers are all busy are\n" +
-			"listed, too.",
+			"an hour. Status 4 means that a worker is lost, that a kind has tasks and no live\n" +
+			"worker, that workers have different policies for a kind (as during a deploy), or that\n" +
+			"a worker cannot apply a policy or a pause. The command also lists the queues with no\n" +
+			"free handler.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -152,7 +152,7 @@ func (f fleet) print(s screen) error {
 	for _, w := range f.workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {
 			if w.Live() {
-				fmt.Fprintf(&b, "worker %s cannot read per-task policy %s, and leaves its tasks alone: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
+				fmt.Fprintf(&b, "worker %s cannot read per-task policy %s, and does not run its tasks: %s\n", plain(w.ID), plain(key), plain(w.UnreadPolicies[key]))
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (f fleet) print(s screen) error {
 
 func (f fleet) printWorkers(s screen) error {
 	if len(f.workers) == 0 {
-		_, err := io.WriteString(s, "no worker has announced itself\n")
+		_, err := io.WriteString(s, "no worker has sent a heartbeat\n")
 		return err
 	}
 	var rows [][]string

@@ -21,6 +21,9 @@ import (
 // TestStory -pictures FOLDER.
 var pictures = flag.String("pictures", "", "folder for pictures of all pages")
 
+// only selects pages by the names of their pictures.
+var only = flag.String("only", "", "names of pages, separated by commas")
+
 func everything(context.Context, dash.User, dash.Action, dash.Target) bool { return true }
 
 // faults returns what does not fit on a page: a sideways scroll, and texts that leave their box or overlap.
@@ -55,7 +58,14 @@ func TestStory(t *testing.T) {
 	s := newStory(t, dash.Options{Title: "shop", Badge: "production", Allow: everything})
 	tab, reported := browse(t)
 	paths := s.paths()
-	for _, name := range sortedKeys(paths) {
+	for _, name := range append(sortedKeys(paths), "ramp") {
+		if name == "ramp" {
+			s.ramp(t)
+			paths[name] = "policy?subject=kind%3Awebhook.send"
+		}
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), name) {
+			continue
+		}
 		s.announce(t)
 		if err := chromedp.Run(tab, chromedp.Navigate(s.url+paths[name]), chromedp.Evaluate(string(axe), nil)); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -123,14 +123,18 @@ func (s *story) enqueue(t *testing.T) {
 	s.waits, s.dead = first+7, first+storyWaiting
 	const failure = "POST https://api.partner.example/v2/orders: 503 Service Unavailable (request "
 	now := `cast(unixepoch('subsec') * 1000000 as integer)`
-	s.exec(t, `update falldue_tasks set attempts = 1 + (id % 6), created_at = `+now+` - 2400000000 + (id - ?) * 100000, first_attempted_at = `+now+` - 2390000000, attempted_at = `+now+` - 1000000 * (id % 700),
-		updated_at = `+now+` - 1000000 * (id % 700), last_error = ? || (id * 7919) || ')' where kind = 'webhook.send'`, first, failure)
+	s.exec(t, `update falldue_tasks set attempts = 1 + (id % 6), created_at = `+now+` - 2400000000 + (id - ?) * 100000, first_attempted_at = `+now+` - 2390000000, attempted_at = `+now+` - 1000000 * (id % 350),
+		updated_at = `+now+` - 1000000 * (id % 350), last_error = ? || (id * 7919) || ')' where kind = 'webhook.send'`, first, failure)
 	s.exec(t, `update falldue_tasks set state = 'dead', attempts = 12, last_error = case when id % 3 = 0 then '410 Gone: the subscription "' || id || '" was cancelled by its owner' else last_error end where id >= ?`, s.dead)
 	s.exec(t, `update falldue_tasks set attempts = 4, updated_at = `+now+` - 20000000 where id = ?`, s.waits)
 	s.exec(t, `update falldue_tasks set last_error = ? where id = ?`, hostile, s.dead)
 	for attempt, ago := range []int{2300, 2270, 2200, 20} {
 		s.exec(t, `insert into falldue_attempts (task_id, fence, attempt, outcome, worker, finished_at, duration_us, error, stack) values (?, ?, ?, 'retried', 'worker-a4f1', `+now+` - ?, 30012345, ?, ?)`,
 			s.waits, attempt+1, attempt+1, ago*1_000_000, failure+fmt.Sprint(attempt*9973)+")", "goroutine 71 [running]:\nshop.(*partner).post(0xc000123)\n\t/src/shop/partner.go:88 +0x1d4")
+	}
+	for i, id := range []int64{first + 11, first + 12, first + 13, first + 14, first + 15, first + 16} { // which run
+		s.exec(t, `update falldue_tasks set claimed_by = 'worker-a4f1', fence = fence + 1, updated_at = `+now+` + 600000000 where id = ?`, id) // longer than a slow machine takes for all pages
+		s.exec(t, `insert into falldue_permits (name, n, task_id, fence) select ?, ?, id, fence from falldue_tasks where id = ?`, fmt.Sprintf("kind webhook.send running of customer:%d", 42+i/4), i%4, id)
 	}
 	for name, n := range map[string]int{"mail.send": 60, "thumbnail.make": 1200, "card.charge": 25, longName: 2} {
 		_, err := kind(name).EnqueueMany(ctx, s.queue, make([]args, n), falldue.EnqueueOptions{Key: "customer:7", Delay: time.Hour})
@@ -152,7 +156,7 @@ func (s *story) enqueue(t *testing.T) {
 	s.publishes = ids[13]
 	s.exec(t, `update falldue_tasks set state = 'done' where id = ?`, ids[0])
 	s.exec(t, `update falldue_edges set outcome = 'done' where task_id = ?`, ids[0])
-	s.exec(t, `update falldue_tasks set state = 'open' where id between ? and ?`, ids[1], ids[12])
+	s.exec(t, `update falldue_tasks set state = 'open', updated_at = `+now+` + 600000000 where id between ? and ?`, ids[1], ids[12])
 	s.exec(t, `update falldue_tasks set state = 'dead', last_error = 'font not found' where id = ?`, ids[5])
 }
 
@@ -195,7 +199,7 @@ func (s *story) announce(t *testing.T) {
 func (s *story) history(t *testing.T) {
 	t.Helper()
 	table := hooks.StoreOf(s.queue)
-	for minute := 1; minute < 60; minute++ {
+	for minute := 1; minute <= 60; minute++ {
 		back := time.Duration(minute) * time.Minute
 		wave := int64(40 * math.Sin(float64(minute)/5))
 		run := store.Distribution{}
@@ -206,7 +210,7 @@ func (s *story) history(t *testing.T) {
 		}
 		if back < storyDown {
 			rows[2].Done, rows[2].Failed, rows[2].Dead = 0, 1_900+3*wave, 8
-			rows[2].Waiting, rows[2].OldestDue = store.NotNull(storyWaiting-int64(minute)*500), store.NotNull((storyDown-back).Microseconds()/4)
+			rows[2].Waiting, rows[2].OldestDue = store.NotNull(storyWaiting-int64(minute)*500), store.NotNull((storyDown-back).Microseconds()/7)
 		} else {
 			rows[2].Waiting, rows[2].OldestDue = store.NotNull[int64](30), store.NotNull((2 * time.Second).Microseconds())
 		}
@@ -241,12 +245,32 @@ func (s *story) change(t *testing.T) {
 	}
 }
 
+// ramp lets the webhooks that are due run over half an hour: the partner has been back for some minutes.
+func (s *story) ramp(t *testing.T) {
+	t.Helper()
+	o := ops.New(s.queue)
+	p, err := o.Profile(t.Context())
+	must(t, err)
+	webhooks := falldue.Subject{Kind: "webhook.send"}
+	steps, err := p.Release(webhooks, false, 30*time.Minute)
+	must(t, err)
+	must(t, o.SetPolicy(t.Context(), webhooks, steps[0].Formula, ops.OverrideOptions{Steps: steps[1:], Until: p.At.Add(30 * time.Minute), Note: falldue.Note{Who: "ada", Why: "the partner is back"}}))
+	const passed = 430_000_000 // microseconds since
+	s.exec(t, `update falldue_changes set created_at = created_at - ?, ends_at = ends_at - ? where subject = 'kind:webhook.send'`, passed, passed)
+	s.exec(t, `update falldue_tasks set updated_at = updated_at - ? where kind = 'webhook.send' and state = 'open' and claimed_by = ''`, passed)
+	var extra int // seconds, of the step in effect
+	_, err = fmt.Sscanf(steps[passed/60_000_000].Formula.String(), "original + %ds", &extra)
+	must(t, err)
+	s.exec(t, `update falldue_tasks set state = 'done' where kind = 'webhook.send' and state = 'open' and claimed_by = '' and updated_at + min(15000000 * (1 << attempts), 3600000000) * 1.1 + ? <= cast(unixepoch('subsec') * 1000000 as integer)`, extra*1_000_000)
+}
+
 // paths are all pages of the story, by the names of their pictures.
 func (s *story) paths() map[string]string {
 	return map[string]string{
 		"overview": "", "tasks": "tasks?kind=webhook.send&phase=backing_off", "tasks-all": "tasks", "task": fmt.Sprint("task?id=", s.waits), "task-dead": fmt.Sprint("task?id=", s.dead),
 		"running": "running", "failures": "failures", "queues": "queues", "limits": "limits", "policies": "policies",
-		"policy": "policy?subject=kind%3Awebhook.send&form=slow&factor=4&until=2h&weigh=1", "forecast": "forecast?read=1",
+		"limit-keys": "limits?owner=kind+webhook.send&limit=AtMost(4).PerKey()",
+		"policy":     "policy?subject=kind%3Awebhook.send&form=slow&factor=4&until=2h&weigh=1", "forecast": "forecast?read=1",
 		"policy-set": "policy?subject=kind%3Acard.charge", "policy-herd": "policy?subject=kind%3Awebhook.send&form=set&override=delay+1s&weigh=1",
 		"simulate":  "simulate?kind=webhook.send&policies=zizq%0Adelay+30s%0Adelay+5m%3B+jitter+1m&outage=30m&rate=15&handler=300ms&handlers=40&do=1",
 		"schedules": "schedules", "workers": "workers", "changes": "changes", "doctor": "doctor?run=1", "enqueue": "new?kind=mail.send&queue=default",

@@ -1,4 +1,4 @@
-package webhooks
+package main
 
 import (
 	"context"
@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/trace"
@@ -19,8 +16,8 @@ import (
 	"github.com/falldue/falldue/signals"
 )
 
-// API returns the routes of the API. A real service signs tenants and operators in before them.
-func (s *Service) API() http.Handler {
+// routes returns the routes of the API. A real service signs tenants and operators in before them.
+func (s *service) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /tenants/{tenant}/endpoints", s.answer(s.postEndpoint))
 	mux.HandleFunc("DELETE /tenants/{tenant}/endpoints/{id}", s.answer(s.deleteEndpoint))
@@ -28,12 +25,12 @@ func (s *Service) API() http.Handler {
 	mux.HandleFunc("GET /tenants/{tenant}/dead", s.answer(s.getDead))
 	mux.HandleFunc("POST /tenants/{tenant}/dead/replay", s.answer(s.replay))
 	mux.Handle("/ops/", http.StripPrefix("/ops", s.page))
-	mux.Handle("/", s.Probes())
+	mux.Handle("/", s.probes())
 	return mux
 }
 
-// Probes returns the routes for Kubernetes and Prometheus, of the API and of workers.
-func (s *Service) Probes() http.Handler {
+// probes returns the routes for Kubernetes and Prometheus, of the API and of workers.
+func (s *service) probes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/health/", signals.Health(s.queue))
 	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
@@ -41,19 +38,16 @@ func (s *Service) Probes() http.Handler {
 }
 
 // answer returns a handler that writes the value of get as JSON, within a span.
-func (s *Service) answer(get func(r *http.Request, tenant string) (body any, err error)) http.HandlerFunc {
+func (s *service) answer(get func(ctx context.Context, r *http.Request, tenant string) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, span := s.tracer.Start(r.Context(), r.Pattern, trace.WithSpanKind(trace.SpanKindServer))
 		defer span.End()
 		r.Body = http.MaxBytesReader(w, r.Body, 60_000)
-		tenant := r.PathValue("tenant")
-		body, err := any(nil), error(nil)
-		if len(tenant) > 100 {
-			err = fmt.Errorf("%w: tenant %q: must have up to 100 bytes", errInput, tenant)
-		} else {
-			body, err = get(r.WithContext(ctx), tenant)
-		}
 		status := http.StatusOK
+		body, err := any(nil), validTenant(r.PathValue("tenant"))
+		if err == nil {
+			body, err = get(ctx, r, r.PathValue("tenant"))
+		}
 		switch {
 		case errors.Is(err, errInput) || errors.Is(err, falldue.ErrInvalid):
 			status, body = http.StatusUnprocessableEntity, map[string]string{"error": err.Error()}
@@ -67,27 +61,46 @@ func (s *Service) answer(get func(r *http.Request, tenant string) (body any, err
 	}
 }
 
-func (s *Service) postEndpoint(r *http.Request, tenant string) (any, error) {
-	var e Endpoint
-	if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
+// errInput is wrapped by errors about the input of a tenant.
+var errInput = errors.New("invalid")
+
+// validTenant returns an error for a tenant that is too long for its column.
+func validTenant(tenant string) error {
+	if len(tenant) > 100 {
+		return fmt.Errorf("%w: tenant %q: must have up to 100 bytes", errInput, tenant)
 	}
-	e.Tenant = tenant
-	return s.register(r.Context(), e)
+	return nil
 }
 
-func (s *Service) deleteEndpoint(r *http.Request, tenant string) (any, error) {
-	report, err := s.remove(r.Context(), tenant, r.PathValue("id"))
+// read decodes the body of a request.
+func read(r *http.Request, into any) error {
+	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", errInput, err)
+	}
+	return nil
+}
+
+func (s *service) postEndpoint(ctx context.Context, r *http.Request, tenant string) (any, error) {
+	var e endpoint
+	if err := read(r, &e); err != nil {
+		return nil, err
+	}
+	e.Tenant = tenant
+	return s.register(ctx, e)
+}
+
+func (s *service) deleteEndpoint(ctx context.Context, r *http.Request, tenant string) (any, error) {
+	report, err := s.remove(ctx, tenant, r.PathValue("id"))
 	return map[string]int64{"cancelled": report.Changed}, err
 }
 
-func (s *Service) postEvent(r *http.Request, tenant string) (any, error) {
+func (s *service) postEvent(ctx context.Context, r *http.Request, tenant string) (any, error) {
 	var body json.RawMessage
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
+	if err := read(r, &body); err != nil {
+		return nil, err
 	}
-	event, deliveries, err := s.publish(r.Context(), tenant, body)
-	return map[string]any{"event": event, "deliveries": deliveries}, err
+	receipts, err := s.publish(ctx, tenant, body)
+	return map[string]int{"deliveries": len(receipts)}, err
 }
 
 // dead matches the dead deliveries of a tenant.
@@ -95,38 +108,18 @@ func dead(tenant string) ops.Filter {
 	return ops.Filter{Kind: deliver.Name(), Key: falldue.KeyOf("tenant", tenant), State: falldue.StateDead}
 }
 
-// getDead lists the dead deliveries of a tenant, by pages: after=ID has the next one.
-func (s *Service) getDead(r *http.Request, tenant string) (any, error) {
-	after, err := strconv.ParseInt("0"+r.FormValue("after"), 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
-	}
-	page, err := s.ops.Tasks(r.Context(), dead(tenant), ops.ListOptions{After: after})
+// getDead lists the first dead deliveries of a tenant.
+func (s *service) getDead(ctx context.Context, _ *http.Request, tenant string) (any, error) {
+	page, err := s.ops.Tasks(ctx, dead(tenant), ops.ListOptions{})
 	list := []map[string]any{}
 	for _, t := range page.Tasks {
 		list = append(list, map[string]any{"id": t.ID, "delivery": t.Payload, "attempts": t.Attempts, "error": t.LastError, "at": t.UpdatedAt})
 	}
-	return map[string]any{"dead": list, "more": page.More, "after": page.Next}, err
+	return map[string]any{"dead": list, "more": page.More}, err
 }
 
 // replay retries the dead deliveries of a tenant, ten a second, in their order.
-func (s *Service) replay(r *http.Request, tenant string) (any, error) {
-	report, err := s.ops.RetryMany(r.Context(), dead(tenant), ops.BulkOptions{Spread: ops.Spread{Rate: 10}})
+func (s *service) replay(ctx context.Context, _ *http.Request, tenant string) (any, error) {
+	report, err := s.ops.RetryMany(ctx, dead(tenant), ops.BulkOptions{Spread: ops.Spread{Rate: 10}})
 	return map[string]int64{"replayed": report.Changed}, err
-}
-
-// Serve answers requests until ctx ends, and finishes those that have begun.
-func Serve(ctx context.Context, listener net.Listener, routes http.Handler) error {
-	server := &http.Server{Handler: routes, ReadHeaderTimeout: 10 * time.Second}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		stopped <- server.Shutdown(ctx)
-	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		stop()
-		return err
-	}
-	return <-stopped
 }

@@ -1,4 +1,4 @@
-package webhooks
+package main
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 )
 
 // deliver sends an event to an endpoint.
-func (s *Service) deliver(ctx context.Context, t falldue.Task[Delivery]) error {
+func (s *service) deliver(ctx context.Context, t falldue.Task[delivery]) error {
 	var d struct{ URL, Secret, Body string }
 	const query = "select url, secret, body from endpoints p, events e where p.id = ? and e.id = ?"
 	err := s.pool.GetContext(ctx, &d, s.pool.Rebind(query), t.Args.Endpoint, t.Args.Event)
@@ -64,21 +64,21 @@ func retryAfter(header string) (wait time.Duration, ok bool) {
 
 // The headers of a delivery.
 const (
-	HeaderID        = "Webhook-Id"        // the same in every attempt: an endpoint ignores those that it has seen
-	HeaderFence     = "Webhook-Fence"     // higher in each attempt: an endpoint refuses lower ones, of stalled workers
-	HeaderSignature = "Webhook-Signature" // of both and of the body
+	headerID        = "Webhook-Id"        // the same in every attempt: an endpoint ignores those that it has seen
+	headerFence     = "Webhook-Fence"     // higher in each attempt: an endpoint refuses lower ones, of stalled workers
+	headerSignature = "Webhook-Signature" // of both and of the body
 )
 
 // sign adds the headers of a delivery.
 func sign(h http.Header, secret string, id, fence int64, body string) {
-	h.Set(HeaderID, strconv.FormatInt(id, 10))
-	h.Set(HeaderFence, strconv.FormatInt(fence, 10))
-	h.Set(HeaderSignature, signature(h, secret, body))
+	h.Set(headerID, strconv.FormatInt(id, 10))
+	h.Set(headerFence, strconv.FormatInt(fence, 10))
+	h.Set(headerSignature, signature(h, secret, body))
 }
 
 // signature returns the signature of a delivery.
 func signature(h http.Header, secret, body string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
-	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get(HeaderID), h.Get(HeaderFence), body)
+	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get(headerID), h.Get(headerFence), body)
 	return hex.EncodeToString(mac.Sum(nil))
 }

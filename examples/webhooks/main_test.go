@@ -1,4 +1,4 @@
-package webhooks
+package main
 
 import (
 	"os"
@@ -31,7 +31,7 @@ func TestReadmeNamesTheCode(t *testing.T) {
 			t.Error(err)
 		}
 		for _, name := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row[1], -1) {
-			if row[2] != row[3] || !regexp.MustCompile(`(?m)^(var|func( \(.*\))?) `+name[1]+`\b`).Match(code) {
+			if row[2] != row[3] || !regexp.MustCompile(`(?m)^(var|type|func( \(.*\))?) `+name[1]+`\b`).Match(code) {
 				t.Errorf("%s has no %s, or the link has another text", row[3], name[1])
 			}
 		}

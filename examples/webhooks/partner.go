@@ -1,51 +1,77 @@
-package webhooks
+package main
 
 import (
+	"context"
 	"crypto/hmac"
+	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 )
 
-// Partner is an endpoint, as a customer would write it: it accepts each delivery once, if its signature is right.
-type Partner struct {
-	// Secret is the secret of the endpoint.
-	Secret string
-	// Busy returns a status such as 503 while the partner cannot accept deliveries, or else 0.
-	Busy func(w http.ResponseWriter, r *http.Request) int
-	// Accept gets each delivery once.
-	Accept func(body string)
-
-	mu     sync.Mutex
-	fences map[string]int64 // the highest of each delivery
-	seen   map[string]bool  // deliveries that were accepted
+// partner registers an endpoint of tenant 42 with the API, and answers each third call with 503 until ctx ends.
+func partner(ctx context.Context) error {
+	body := `{"url": "http://localhost:8081/", "policy": "delay 2s * n; attempts 10"}`
+	response, err := http.Post("http://localhost:8080/tenants/42/endpoints", "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var e endpoint
+	if err := json.NewDecoder(response.Body).Decode(&e); err != nil {
+		return err
+	}
+	var calls atomic.Int64
+	return serve(ctx, "localhost:8081", &receiver{
+		secret: e.Secret,
+		busy: func(w http.ResponseWriter, _ *http.Request) int {
+			if calls.Add(1)%3 != 0 {
+				return 0
+			}
+			w.Header().Set("Retry-After", "1")
+			return http.StatusServiceUnavailable
+		},
+		accept: func(event string) { log.Print("got ", event) },
+	})
 }
 
-func (p *Partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// receiver is an endpoint, as a customer would write it: it accepts each delivery once, if its signature is right.
+type receiver struct {
+	secret string
+	busy   func(w http.ResponseWriter, r *http.Request) int // returns a status such as 503, or 0 to accept the delivery
+	accept func(body string)
+
+	mu     sync.Mutex
+	fences map[string]int64 // the highest fencing token of each accepted delivery
+}
+
+func (p *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<16))
-	if err != nil || !hmac.Equal([]byte(r.Header.Get(HeaderSignature)), []byte(signature(r.Header, p.Secret, string(body)))) {
+	if err != nil || !hmac.Equal([]byte(r.Header.Get(headerSignature)), []byte(signature(r.Header, p.secret, string(body)))) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	if status := p.Busy(w, r); status != 0 {
+	if status := p.busy(w, r); status != 0 {
 		w.WriteHeader(status)
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.seen == nil {
-		p.seen, p.fences = map[string]bool{}, map[string]int64{}
-	}
-	id := r.Header.Get(HeaderID)
-	fence, _ := strconv.ParseInt(r.Header.Get(HeaderFence), 10, 64) // it is signed
-	if fence < p.fences[id] {
-		w.WriteHeader(http.StatusConflict)
+	id := r.Header.Get(headerID)
+	fence, _ := strconv.ParseInt(r.Header.Get(headerFence), 10, 64) // it is signed
+	last, seen := p.fences[id]
+	if fence < last {
+		w.WriteHeader(http.StatusConflict) // to a stalled worker
 		return
 	}
-	p.fences[id] = fence
-	if !p.seen[id] {
-		p.seen[id] = true
-		p.Accept(string(body))
+	if p.fences == nil {
+		p.fences = map[string]int64{}
+	}
+	if p.fences[id] = fence; !seen {
+		p.accept(string(body))
 	}
 }

@@ -1,4 +1,4 @@
-package webhooks
+package main
 
 import (
 	"context"
@@ -16,57 +16,48 @@ import (
 	"github.com/falldue/falldue/pgxqueue"
 )
 
-// Pool has the connections of a process. Only this file depends on the database.
-type Pool struct {
+// pool has the connections of a process. Only this file depends on the database.
+type pool struct {
 	*sqlx.DB
 	pgx *pgxpool.Pool // of the same connections, on PostgreSQL
 }
 
-// conns is how many connections a pool has.
-const conns = 20
-
-// OpenPool returns a pool for a database: pgx's for PostgreSQL, and one of database/sql otherwise.
-func OpenPool(ctx context.Context, dsn string) (*Pool, error) {
-	driver := "mysql"
-	switch {
-	case dsn == "":
+// openPool returns a pool for a database: pgx's for PostgreSQL, and one of database/sql otherwise.
+func openPool(ctx context.Context, dsn string) (*pool, error) {
+	if dsn == "" {
 		return nil, errors.New("WEBHOOKS_DSN is empty: set it to postgres://…, user:password@tcp(host)/database or file:…")
-	case strings.HasPrefix(dsn, "postgres://"):
-		cfg, err := pgxpool.ParseConfig(dsn)
+	}
+	if strings.HasPrefix(dsn, "postgres://") {
+		connections, err := pgxpool.New(ctx, dsn)
 		if err != nil {
 			return nil, fmt.Errorf("WEBHOOKS_DSN: %w", err)
 		}
-		cfg.MaxConns = conns
-		pool, err := pgxpool.NewWithConfig(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return &Pool{sqlx.NewDb(stdlib.OpenDBFromPool(pool), "pgx"), pool}, nil
-	case strings.HasPrefix(dsn, "file:"):
+		return &pool{sqlx.NewDb(stdlib.OpenDBFromPool(connections), "pgx"), connections}, nil
+	}
+	driver := "mysql"
+	if strings.HasPrefix(dsn, "file:") {
 		driver = "sqlite"
 	}
 	db, err := sqlx.Open(driver, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("WEBHOOKS_DSN: %w", err)
 	}
-	db.SetMaxOpenConns(conns)
-	db.SetMaxIdleConns(conns)
-	return &Pool{db, nil}, nil
+	db.SetMaxOpenConns(20)
+	db.SetMaxIdleConns(20)
+	return &pool{db, nil}, nil
 }
 
 // newQueue returns a queue on the pool.
-func (p *Pool) newQueue(cfg falldue.Config) (*falldue.Queue, error) {
+func (p *pool) newQueue(cfg falldue.Config) (*falldue.Queue, error) {
 	if p.pgx != nil {
 		return pgxqueue.New(p.pgx, cfg)
 	}
 	return falldue.New(p.DB, cfg)
 }
 
-// Close closes the pool.
-func (p *Pool) Close() error {
-	err := p.DB.Close()
+func (p *pool) close() {
+	_ = p.Close()
 	if p.pgx != nil {
 		p.pgx.Close()
 	}
-	return err
 }

@@ -1,14 +1,9 @@
-// Package webhooks is a service that delivers webhooks. Tenants register endpoints and send events to its API. For each
-// event, workers call all endpoints of the tenant, until each has answered with a status 2xx.
-//
-// The programs api, worker and partner in the folders below use it. README.md shows how to start them.
-package webhooks
+package main
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -27,31 +22,22 @@ import (
 )
 
 // tables are the service's own tables. falldue's tables are alongside them.
-var tables = []string{`
-create table if not exists endpoints (
-	id     varchar(26)   not null primary key,
-	tenant varchar(100)  not null,
-	url    varchar(1000) not null,
-	secret varchar(26)   not null,
-	policy varchar(1000) not null -- of its deliveries, or the empty text for the service's
-)`, `
-create table if not exists events (
-	id     varchar(26)  not null primary key,
-	tenant varchar(100) not null,
-	body   text         not null
-)`}
+var tables = []string{
+	"create table if not exists endpoints (id varchar(26) not null primary key, tenant varchar(100) not null, url varchar(1000) not null, secret varchar(26) not null, policy varchar(1000) not null)",
+	"create table if not exists events (id varchar(26) not null primary key, tenant varchar(100) not null, body text not null)",
+}
 
-// Endpoint is a URL of a tenant that gets all events of the tenant.
-type Endpoint struct {
+// endpoint is a URL of a tenant that gets all events of the tenant.
+type endpoint struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	URL    string `json:"url"`
 	Secret string `json:"secret"` // signs deliveries
-	Policy string `json:"policy"`
+	Policy string `json:"policy"` // of its deliveries, or the empty text for the service's
 }
 
-// Delivery has the arguments of a task: the event to send to an endpoint.
-type Delivery struct{ Tenant, Endpoint, Event string }
+// delivery has the arguments of a task: the event to send to an endpoint.
+type delivery struct{ Tenant, Endpoint, Event string }
 
 // key is the task key of the deliveries to an endpoint.
 func key(tenant, endpoint string) string {
@@ -60,7 +46,7 @@ func key(tenant, endpoint string) string {
 
 // deliver is the kind of the deliveries. Retries end after three days. Then the delivery is dead, and the tenant can
 // replay it for a month.
-var deliver = falldue.NewKind[Delivery]("webhook.deliver", falldue.KindConfig{
+var deliver = falldue.NewKind[delivery]("webhook.deliver", falldue.KindConfig{
 	Policy:        backoff.Geometric(5*time.Second, 6*time.Hour, 12).WithJitter("0.2 * delay").WithMaxAttempts(100).WithMaxElapsed(72 * time.Hour),
 	Timeout:       15 * time.Second,
 	DeadRetention: 30 * 24 * time.Hour,
@@ -69,11 +55,11 @@ var deliver = falldue.NewKind[Delivery]("webhook.deliver", falldue.KindConfig{
 		falldue.Rate(100, time.Minute).PerKey("tenant"),
 		falldue.InOrder(), // of each endpoint
 	},
-}).KeyedBy(func(d Delivery) string { return key(d.Tenant, d.Endpoint) })
+}).KeyedBy(func(d delivery) string { return key(d.Tenant, d.Endpoint) })
 
-// Service is what the API and the workers share.
-type Service struct {
-	pool    *Pool
+// service is what the API and the workers share.
+type service struct {
+	pool    *pool
 	queue   *falldue.Queue
 	ops     *ops.Ops
 	page    *dash.Handler // for operators
@@ -82,10 +68,18 @@ type Service struct {
 	client  *http.Client
 }
 
-// New returns a service on a pool. Traces go to a provider, which can be the one of package noop.
-func New(pool *Pool, traces trace.TracerProvider) (*Service, error) {
+// newService returns a service on a pool. Its traces go to a provider.
+func newService(pool *pool, traces trace.TracerProvider) (*service, error) {
 	registry := prometheus.NewRegistry()
-	metrics, err := promfalldue.New(registry, promfalldue.Config{})
+	metrics, err := promfalldue.New(registry, promfalldue.Config{
+		Exemplar: func(ctx context.Context) prometheus.Labels {
+			span := trace.SpanContextFromContext(ctx)
+			if !span.IsSampled() {
+				return nil
+			}
+			return prometheus.Labels{"trace_id": span.TraceID().String(), "span_id": span.SpanID().String()}
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +100,7 @@ func New(pool *Pool, traces trace.TracerProvider) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{pool, queue, ops.New(queue), page, registry, traces.Tracer("webhooks"), &http.Client{
+	s := &service{pool, queue, ops.New(queue), page, registry, traces.Tracer("webhooks"), &http.Client{
 		// An endpoint that has moved fails until its tenant registers the new one.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -114,8 +108,8 @@ func New(pool *Pool, traces trace.TracerProvider) (*Service, error) {
 	return s, nil
 }
 
-// Migrate creates all tables.
-func (s *Service) Migrate(ctx context.Context) error {
+// migrate creates all tables.
+func (s *service) migrate(ctx context.Context) error {
 	for _, table := range tables {
 		if _, err := s.pool.ExecContext(ctx, table); err != nil {
 			return err
@@ -124,19 +118,13 @@ func (s *Service) Migrate(ctx context.Context) error {
 	return s.queue.Migrate(ctx)
 }
 
-// Work delivers until ctx ends.
-func (s *Service) Work(ctx context.Context) error { return s.queue.Run(ctx) }
-
-// errInput is wrapped by errors about the input of a tenant.
-var errInput = errors.New("invalid")
-
 // register stores an endpoint with a new secret.
-func (s *Service) register(ctx context.Context, e Endpoint) (Endpoint, error) {
+func (s *service) register(ctx context.Context, e endpoint) (endpoint, error) {
 	e.ID, e.Secret = rand.Text(), rand.Text()
-	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || len(e.URL) > 1000 {
+	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(e.URL) > 1000 {
 		return e, fmt.Errorf("%w: url %q: must be a URL of http or https, up to 1,000 characters", errInput, e.URL)
 	}
-	if _, err := policyOf(e.Policy); err != nil || len(e.Policy) > 1000 {
+	if err := policyOf(e.Policy).Err(); err != nil || len(e.Policy) > 1000 {
 		return e, fmt.Errorf("%w: policy %q: must be a policy of up to 1,000 characters, such as delay 1m; attempts 20: %w", errInput, e.Policy, err)
 	}
 	_, err := s.pool.NamedExecContext(ctx, "insert into endpoints (id, tenant, url, secret, policy) values (:id, :tenant, :url, :secret, :policy)", e)
@@ -144,54 +132,43 @@ func (s *Service) register(ctx context.Context, e Endpoint) (Endpoint, error) {
 }
 
 // policyOf returns the policy of the deliveries to an endpoint. The zero policy stands for the kind's.
-func policyOf(text string) (backoff.Policy, error) {
+func policyOf(text string) backoff.Policy {
 	if text == "" {
-		return backoff.Policy{}, nil
+		return backoff.Policy{}
 	}
-	return backoff.Parse(text)
+	return backoff.ParseDeferred(text)
 }
 
 // remove deletes an endpoint and cancels its deliveries.
-func (s *Service) remove(ctx context.Context, tenant, id string) (ops.BulkReport, error) {
+func (s *service) remove(ctx context.Context, tenant, id string) (ops.BulkReport, error) {
 	if _, err := s.pool.ExecContext(ctx, s.pool.Rebind("delete from endpoints where tenant = ? and id = ?"), tenant, id); err != nil {
 		return ops.BulkReport{}, err
 	}
 	return s.ops.CancelMany(ctx, ops.Filter{Kind: deliver.Name(), Key: key(tenant, id)})
 }
 
-// publish stores an event together with a delivery to each endpoint of the tenant, or nothing. It returns the ids of
-// the event and of the deliveries.
-func (s *Service) publish(ctx context.Context, tenant string, body json.RawMessage) (event string, deliveries []int64, err error) {
+// publish stores an event together with a delivery to each endpoint of the tenant, or nothing.
+func (s *service) publish(ctx context.Context, tenant string, body json.RawMessage) ([]falldue.Receipt, error) {
 	tx, err := s.pool.BeginTxx(ctx, nil)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	event = rand.Text()
+	event := rand.Text()
 	if _, err := tx.ExecContext(ctx, tx.Rebind("insert into events (id, tenant, body) values (?, ?, ?)"), event, tenant, string(body)); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	var endpoints []Endpoint
+	var endpoints []endpoint
 	if err := tx.SelectContext(ctx, &endpoints, tx.Rebind("select * from endpoints where tenant = ? order by id"), tenant); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	var tasks []falldue.EnqueueParams
 	for _, e := range endpoints {
-		policy, err := policyOf(e.Policy)
-		if err != nil {
-			return "", nil, err
-		}
-		tasks = append(tasks, deliver.Params(Delivery{tenant, e.ID, event}, falldue.EnqueueOptions{Policy: policy}))
+		tasks = append(tasks, deliver.Params(delivery{tenant, e.ID, event}, falldue.EnqueueOptions{Policy: policyOf(e.Policy)}))
 	}
 	receipts, err := s.queue.EnqueueManyTx(ctx, tx, tasks...)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if err := tx.Commit(); err != nil {
-		return "", nil, err
-	}
-	for _, r := range receipts {
-		deliveries = append(deliveries, r.ID)
-	}
-	return event, deliveries, nil
+	return receipts, tx.Commit()
 }

@@ -1,4 +1,4 @@
-package webhooks
+package main
 
 import (
 	"context"
@@ -22,27 +22,23 @@ import (
 
 // process is the API or a worker, with its own pool.
 type process struct {
-	*Service
+	*service
 	clock *tasktest.Clock
 	spans *tracetest.SpanRecorder
 }
 
 func newProcess(t *testing.T, dsn string) *process {
 	t.Helper()
-	pool, err := OpenPool(t.Context(), dsn)
+	pool, err := openPool(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := pool.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(pool.close)
 	p := &process{clock: tasktest.NewClock(t, pool.DB, pool.pgx), spans: tracetest.NewSpanRecorder()}
-	if p.Service, err = New(pool, sdk.NewTracerProvider(sdk.WithSpanProcessor(p.spans))); err != nil {
+	if p.service, err = newService(pool, sdk.NewTracerProvider(sdk.WithSpanProcessor(p.spans))); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Migrate(t.Context()); err != nil {
+	if err := p.migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -56,7 +52,7 @@ func (p *process) work(t *testing.T) (ended <-chan falldue.Event, stop func()) {
 	}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stopped := make(chan error, 1)
-	go func() { stopped <- p.Work(ctx) }()
+	go func() { stopped <- p.queue.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-stopped; err != nil {
@@ -81,7 +77,7 @@ func (p *process) call(t *testing.T, method, path, body string, want int) (answe
 func (p *process) get(t *testing.T, method, path, body string, want int) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	p.API().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	p.routes().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
 	if recorder.Code != want {
 		t.Fatalf("%s %s: status %d: %s", method, path, recorder.Code, recorder.Body)
 	}
@@ -98,7 +94,7 @@ func (p *process) send(t *testing.T, tenant string, n int) {
 
 // customer is an endpoint of a tenant, which is registered.
 type customer struct {
-	Endpoint
+	endpoint
 	calls chan string // the tenant, when a call begins
 	goOn  chan bool   // calls wait until it is closed
 
@@ -111,15 +107,15 @@ func (p *process) customer(t *testing.T, tenant, policy string, answers ...int) 
 	t.Helper()
 	c := &customer{calls: make(chan string, 1000), goOn: make(chan bool), answers: answers}
 	close(c.goOn)
-	partner := &Partner{Busy: c.busy, Accept: c.accept}
+	partner := &receiver{busy: c.busy, accept: c.accept}
 	server := httptest.NewServer(partner)
 	t.Cleanup(server.Close)
 	body := fmt.Sprintf(`{"url": %q, "policy": %q}`, server.URL, policy)
 	text := p.get(t, "POST", "/tenants/"+tenant+"/endpoints", body, http.StatusOK)
-	if err := json.Unmarshal([]byte(text), &c.Endpoint); err != nil {
+	if err := json.Unmarshal([]byte(text), &c.endpoint); err != nil {
 		t.Fatal(err)
 	}
-	partner.Secret = c.Secret
+	partner.secret = c.Secret
 	return c
 }
 
@@ -349,12 +345,12 @@ func TestInputThatIsWrong(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, testdb.DSN(t, testdb.SQLite))
 	for _, c := range []struct{ method, path, body, want string }{
-		{"POST", "endpoints", `{"url": "ftp://acme"}`, "http or https"},
-		{"POST", "endpoints", `{"url": "http://acme", "policy": "delay x"}`, "such as delay 1m"},
-		{"POST", "events", `{`, "unexpected EOF"},
-		{"GET", "dead?after=x", "", "invalid syntax"},
+		{"POST", "acme/endpoints", `{"url": "ftp://acme"}`, "http or https"},
+		{"POST", "acme/endpoints", `{"url": "http://acme", "policy": "delay x"}`, "such as delay 1m"},
+		{"POST", "acme/events", `{`, "unexpected EOF"},
+		{"POST", strings.Repeat("t", 101) + "/events", `{}`, "up to 100 bytes"},
 	} {
-		answer := p.call(t, c.method, "/tenants/acme/"+c.path, c.body, http.StatusUnprocessableEntity)
+		answer := p.call(t, c.method, "/tenants/"+c.path, c.body, http.StatusUnprocessableEntity)
 		if text, _ := answer["error"].(string); !strings.Contains(text, c.want) {
 			t.Errorf("%s with %s: %v, want %q", c.path, c.body, answer, c.want)
 		}
@@ -372,10 +368,10 @@ func TestRetriesOfThreeDays(t *testing.T) {
 // TestPartnerRefusesStalledWorkers: and deliveries without the right signature.
 func TestPartnerRefusesStalledWorkers(t *testing.T) {
 	var accepted []string
-	p := &Partner{
-		Secret: "secret",
-		Busy:   func(http.ResponseWriter, *http.Request) int { return 0 },
-		Accept: func(body string) { accepted = append(accepted, body) },
+	p := &receiver{
+		secret: "secret",
+		busy:   func(http.ResponseWriter, *http.Request) int { return 0 },
+		accept: func(body string) { accepted = append(accepted, body) },
 	}
 	for _, c := range []struct {
 		secret    string

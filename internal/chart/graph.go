@@ -15,7 +15,7 @@ type Node struct {
 }
 
 const (
-	nodeWidth, nodeHeight = 190.0, 48.0
+	nodeWidth, nodeHeight = 224.0, 48.0
 	nodeGap, layerGap     = 18.0, 34.0
 	arrowSize             = 4.0
 )

@@ -47,7 +47,7 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 		return nil, err
 	}
 	db, err := sqlx.ConnectContext(ctx, driver, source)
-	if errors.Is(err, pq.ErrSSLNotSupported) { // where pgx and psql go on without TLS
+	if errors.Is(err, pq.ErrSSLNotSupported) { // where pgx and psql continue without TLS
 		return nil, fmt.Errorf("open the database by driver %s: %w; to connect without TLS, add sslmode=disable to the DSN", driver, dsn.Redact(source, err))
 	}
 	if err != nil {

@@ -86,7 +86,7 @@ func TestOpenPreparesSQLiteForSharing(t *testing.T) {
 	}
 }
 
-// TestServersWithoutTLS: pgx and psql go on without TLS, so the error says what this driver
+// TestServersWithoutTLS: pgx and psql continue without TLS, so the error says what this driver
 // needs for it.
 func TestServersWithoutTLS(t *testing.T) {
 	t.Parallel()

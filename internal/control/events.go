@@ -25,7 +25,7 @@ func (e events) overrideFailed(subject string, err error) {
 
 // pauseFailed reports a pause that the worker cannot apply.
 func (e events) pauseFailed(subject string, err error) {
-	e.log.Error("falldue: cannot apply a pause; its tasks go on", "subject", subject, "error", err)
+	e.log.Error("falldue: cannot apply a pause; its tasks continue", "subject", subject, "error", err)
 }
 
 func (e events) changesFailed(err error) {

@@ -202,6 +202,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/steps.md", 4, "steps/example_test.go")
 	requireCompiled(t, "docs/progress.md", 3, "example_handler_test.go")
 	requireCompiled(t, "docs/limits.md", 3, "example_limits_test.go")
+	requireCompiled(t, "docs/configuration.md", 2, "example_limits_test.go")
 	requireCompiled(t, "docs/unique.md", 1, "example_unique_test.go")
 	requireCompiled(t, "docs/flow.md", 5, "flow/example_test.go")
 	requireCompiled(t, "docs/periodic.md", 2, "periodic/example_test.go")
@@ -212,7 +213,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/many-tasks.md", 4, "many/example_test.go")
 	requireCompiled(t, "docs/stuck-handlers.md", 1, "example_run_test.go")
 	requireCompiled(t, "docs/dashboard.md", 2, "dash/example_test.go")
-	requireCompiled(t, "docs/observability.md", 7, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "signals/example_test.go")
+	requireCompiled(t, "docs/observability.md", 8, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "examples/webhooks/webhooks.go", "signals/example_test.go")
 	requireCompiled(t, "docs/policy-changes.md", 2, "ops/example_policy_test.go")
 	requireCompiled(t, "docs/connections.md", 3, "example_new_test.go", "pgxqueue/example_test.go")
 }

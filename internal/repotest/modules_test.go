@@ -42,6 +42,9 @@ func TestModulesStateOneGoRelease(t *testing.T) {
 		t.Fatal("go.mod states no Go release")
 	}
 	for _, file := range files {
+		if file == "internal/testdb/vitess/go.mod" {
+			continue // Vitess asks for a newer release, and only "make vitess" builds it
+		}
 		if text := readFile(t, file); !strings.Contains(text, "\n"+directive[0]+"\n") || strings.Contains(text, "\ntoolchain ") {
 			t.Errorf("%s states another Go release than go.mod, which has %q", file, directive[0])
 		}

@@ -35,18 +35,30 @@ var avoided = []struct{ phrase, better string }{
 	{`hears? of|heard of|hears nothing`, "is notified of"},
 	{`believes? in`, "rely on"},
 	{`(?:is|are) away`, "is unavailable"},
-	{`(?:goes|went|gone) on`, "continue"},
+	{`(?:(?-i:go)|goes|going|went|gone) on`, "continue"},
 	{`runs? again by itself`, "is retried"},
 	{`allowed (?:is|are)`, "must be"},
 }
 
-var avoidedPhrase = func() *regexp.Regexp {
+// avoidedInDocuments are phrases that documents avoid, and comments of the code still have.
+var avoidedInDocuments = []struct{ phrase, better string }{
+	{`, whose`, "another sentence"},
+	{`says? (?:what|which|how|why)`, "names, lists or explains"},
+	{`tells? (?:what|which|whether)`, "names, or reports whether"},
+}
+
+var (
+	avoidedPhrase   = anyOf(`\b`, avoided)
+	avoidedDocument = anyOf(``, avoidedInDocuments)
+)
+
+func anyOf(before string, phrases []struct{ phrase, better string }) *regexp.Regexp {
 	var list []string
-	for _, a := range avoided {
+	for _, a := range phrases {
 		list = append(list, a.phrase)
 	}
-	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(list, "|") + `)\b`)
-}()
+	return regexp.MustCompile(`(?i)` + before + `(?:` + strings.Join(list, "|") + `)\b`)
+}
 
 // TestProseAvoidsPhrases: pages, comments of public packages, and texts that people see have none of
 // the phrases.
@@ -57,8 +69,12 @@ func TestProseAvoidsPhrases(t *testing.T) {
 		t.Fatalf("found only %d texts", len(texts))
 	}
 	for _, where := range slices.Sorted(maps.Keys(texts)) {
-		for _, found := range avoidedPhrase.FindAllString(texts[where], -1) {
-			t.Errorf("%s: %q: write %s", where, found, better(found))
+		found := avoidedPhrase.FindAllString(texts[where], -1)
+		if strings.Contains(where, ".md:") {
+			found = append(found, avoidedDocument.FindAllString(texts[where], -1)...)
+		}
+		for _, phrase := range found {
+			t.Errorf("%s: %q: write %s", where, phrase, better(phrase))
 		}
 	}
 }
@@ -74,16 +90,24 @@ func TestProseIsChecked(t *testing.T) {
 			t.Errorf("%q passes", bad)
 		}
 	}
+	for _, bad := range []string{"a driver, whose", "says what", "tells whether"} {
+		if found := avoidedDocument.FindString(bad); found == "" || better(found) == "" {
+			t.Errorf("%q passes in a document", bad)
+		}
+	}
 }
 
 func better(found string) string {
-	for _, a := range avoided {
+	for _, a := range slices.Concat(avoided, avoidedInDocuments) {
 		if regexp.MustCompile(`(?i)^(?:` + a.phrase + `)$`).MatchString(found) {
 			return a.better
 		}
 	}
 	return ""
 }
+
+// markup matches the tags and the actions of a template.
+var markup = regexp.MustCompile(`<[^>]*>|\{\{.*?\}\}`)
 
 // unchecked are the internal packages whose comments still have some of the phrases.
 var unchecked = regexp.MustCompile(`^internal/(repotest|systemtest)/`)
@@ -104,6 +128,17 @@ func prose(t *testing.T) map[string]string {
 		for paragraph := range strings.SplitSeq(text, "\n\n") {
 			texts[fmt.Sprintf("%s:%d", file, line)] = strings.Join(strings.Fields(paragraph), " ")
 			line += strings.Count(paragraph, "\n") + 2
+		}
+	}
+	templates, err := filepath.Glob("dash/templates/*.html")
+	if err != nil || len(templates) == 0 {
+		t.Fatal(templates, err)
+	}
+	for _, file := range templates {
+		i := 0
+		for line := range strings.Lines(readFile(t, file)) {
+			i++
+			texts[fmt.Sprintf("%s:%d", file, i)] = markup.ReplaceAllString(line, " ")
 		}
 	}
 	for _, file := range sourceFiles(t) {

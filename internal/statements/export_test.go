@@ -6,7 +6,7 @@ import (
 )
 
 // Binds lists the arguments of [Stmt.Bind], in their order: parameters by their
-// names, a whole column of the batch as name[], one cell of it as name[row].
+// names, the whole batch as rows, a whole column of it as name[], one cell of it as name[row].
 func (s Stmt) Binds() string {
 	names := make([]string, len(s.params))
 	for i, p := range s.params {
@@ -15,6 +15,8 @@ func (s Stmt) Binds() string {
 			names[i] = p.name
 		case wholeColumn:
 			names[i] = p.name + "[]"
+		case wholeBatch:
+			names[i] = "rows"
 		case cell:
 			names[i] = fmt.Sprintf("%s[%d]", p.name, p.row)
 		}

@@ -120,12 +120,13 @@ func Block(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // MarkEdges records how members have ended. A done member that is deleted stays done.
-// The batch has [IDColumns]. Parameters: outcome.
+// The batch has [IDColumns]. Parameters: outcome, and deleted = 1 if it is [OutcomeDeleted]: MariaDB cannot compare a
+// parameter with a literal in a session whose collation_connection is not the character set's default.
 func MarkEdges(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.setMembers(size)
 	return b.stmt(`
-update {edges} as t set outcome = {text :outcome} where {of members} and (t.outcome <> 'done' or {text :outcome} <> 'deleted')`)
+update {edges} as t set outcome = {text :outcome} where {of members} and (t.outcome <> 'done' or {int :deleted} = 0)`)
 }
 
 // setMembers sets the fragment {of members}, which is true for the edges t of a batch of

@@ -31,7 +31,7 @@ func TestPlansOfFlows(t *testing.T) {
 		ids := statements.IDColumns.Rows(500, func(i int) *statements.Key { return &statements.Key{TaskID: int64(i)} })
 		some := statements.IDColumns.Rows(2, func(i int) *statements.Key { return &statements.Key{TaskID: 1_000_000 + int64(i)} })
 		keys := statements.EdgeKeyColumns.Rows(500, func(i int) *statements.Edge { return &statements.Edge{Member: int64(i), Waiter: 1_000_000} })
-		values := statements.Values{"outcome": "done", "after": int64(0), "limit": 1000, "task_id": int64(7000), "waiter": int64(1_000_001), "was": "", "id": int64(7)}
+		values := statements.Values{"outcome": "done", "deleted": 0, "after": int64(0), "limit": 1000, "task_id": int64(7000), "waiter": int64(1_000_001), "was": "", "id": int64(7)}
 		all := map[string]struct {
 			stmt  statements.Stmt
 			rows  []statements.Row

@@ -81,7 +81,7 @@ func TestPlansOfLimits(t *testing.T) {
 		releases := rows(batch, func(i int) statements.Row {
 			return statements.ReleasedKeyColumns.Row(&statements.UniqueKey{Hash: hash(i), TaskID: 7})
 		})
-		values := statements.Values{"queue": "default", "token": int64(7), "wait": int64(7), "after": int64(0), "keep": int64(0), "limit": 20, "id": int64(7), "since": int64(0)}
+		values := statements.Values{"queue": "default", "token": int64(7), "wait": int64(7), "after": int64(0), "keep": int64(0), "from": "kind a running of ", "before": "kind a running of!", "limit": 20, "id": int64(7), "since": int64(0)}
 		statements.SetLane(values, lanes[0].Lane)
 		type planned struct {
 			stmt statements.Stmt
@@ -90,6 +90,7 @@ func TestPlansOfLimits(t *testing.T) {
 		all := map[string]planned{
 			"find task":      {statements.FindTask(s, tables, nil), nil},
 			"permits":        {statements.Permits(s, tables, batch), limits},
+			"permit range":   {statements.PermitRange(s, tables), nil},
 			"permits of":     {statements.PermitsOf(s, tables, batch), limits},
 			"take permits":   {statements.TakePermits(s, tables, batch), grants},
 			"extend permits": {statements.ExtendPermits(s, tables, batch), permits},
@@ -108,14 +109,15 @@ func TestPlansOfLimits(t *testing.T) {
 		// The statements that claim from lanes read only ranges of the lanes' index.
 		claims := map[string]planned{"claim lane": {statements.ClaimLane(s, tables, nil), nil}}
 		wanted := statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
-		switch {
-		case statements.ClaimsAtOnce(s):
+		values["room"] = 2
+		if statements.ClaimsAtOnce(s) || s.Caps.JSONLateral {
 			claims["find due"] = planned{statements.FindDue(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{formula(t, "0")}}), wanted}
-		case statements.UnitesLanes(s):
+		}
+		if statements.UnitesLanes(s) {
 			claims["unite lanes"] = planned{statements.UniteLanes(s, tables, 8), wanted[:8]}
 		}
 		ranges := map[string][]string{
-			testdb.Postgres: {"index scan using falldue_lane", "updated_at >="}, testdb.MySQL: {"range", "falldue_lane"}, testdb.MariaDB: {"range", "falldue_lane"},
+			testdb.Postgres: {"index scan using falldue_lane", "updated_at >="}, testdb.MySQL: {"falldue_lane"}, testdb.MariaDB: {"range", "falldue_lane"},
 			testdb.TiDB: {"indexrangescan", "index:falldue_lane"}, testdb.SQLite: {"index falldue_lane (queue=? and state=? and task_key=?", "updated_at>?"},
 		}[engine]
 		// A join that reads a whole table, or sorts the tasks of a lane.

@@ -143,7 +143,8 @@ where true{or add}`)
 type MinuteParams struct{ ByQueue, ByKind bool }
 
 // ReadMinutes selects the sums of a span from one time to another, in microseconds since 1970, as
-// [SpanSumsColumns], in the order of time. Parameters: span, since, upto, queue and kind, which are "" for all.
+// [SpanSumsColumns], in the order of time. Parameters: span, since, upto, queue, kind,
+// and all_queues = 1 and all_kinds = 1 for the sums of all. See [MarkEdges] for why they are not compared with "".
 func ReadMinutes(s dialect.Server, tables dialect.Tables, p MinuteParams) Stmt {
 	b := newBuilder(s, tables)
 	whole := func(expr string) string { return s.Cast(expr, dialect.Int) } // sums are decimals
@@ -170,7 +171,7 @@ func ReadMinutes(s dialect.Server, tables dialect.Tables, p MinuteParams) Stmt {
 	return b.stmt(`
 select {sums} from {minutes} t
 where t.span = {int :span} and t.at >= {moment {int :since}} and t.at < {moment {int :upto}}
-and ({text :queue} = '' or t.queue = {text :queue}) and ({text :kind} = '' or t.kind = {text :kind})
+and ({int :all_queues} = 1 or t.queue = {text :queue}) and ({int :all_kinds} = 1 or t.kind = {text :kind})
 group by {group} order by {group}`)
 }
 

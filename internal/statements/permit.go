@@ -75,11 +75,7 @@ var LimitColumns = Columns[string]{col("name", Text, func(name *string) any { re
 func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
-	b.set("found", PermitColumns.list("t.", map[string]string{
-		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "clock": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
-		"queue": "coalesce(k.queue, '')", "priority": "coalesce(k.priority, 0)", "policy": "coalesce(k.policy, '')", "anchor": "coalesce(k.updated_at, t.taken_until)",
-		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
-	}))
+	b.setFoundPermits()
 	b.setKeys(source, "name")
 	if source.byKey() {
 		return b.stmt(`
@@ -89,7 +85,34 @@ select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {k
 	return b.stmt(`
 select {found} from {batch}
 cross join lateral (select * from {permits} where name = s.name offset 0) t
-left join lateral (select state, attempts, fence, claimed_by, updated_at, queue, priority, policy from {tasks} where id = t.task_id offset 0) k on true`)
+{their tasks}`)
+}
+
+// setFoundPermits sets "found" to the columns of permits t whose tasks are k, and "their tasks" to the join of k.
+func (b *builder) setFoundPermits() {
+	b.set("their tasks", "left join lateral (select state, attempts, fence, claimed_by, updated_at, queue, priority, policy from {tasks} where id = t.task_id offset 0) k on true")
+	b.set("found", PermitColumns.list("t.", map[string]string{
+		"task_id": "t.task_id", "task_fence": "t.fence", "until": "t.taken_until", "clock": "{now}", "state": "case when k.fence = t.fence then k.state else '' end", "attempts": "coalesce(k.attempts, 0)",
+		"queue": "coalesce(k.queue, '')", "priority": "coalesce(k.priority, 0)", "policy": "coalesce(k.policy, '')", "anchor": "coalesce(k.updated_at, t.taken_until)",
+		"live": "case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > {now} then 1 else 0 end",
+	}))
+}
+
+// PermitRange selects up to :limit permits of limits with names from :from to before :before as [PermitColumns], in
+// the order of their names. Parameters: from, before, limit.
+// The lower bound is a comparison of rows on servers with Caps.Lateral. From two plain bounds, PostgreSQL without
+// statistics expects a few rows, and sorts all that it finds.
+func PermitRange(s dialect.Server, tables dialect.Tables) Stmt {
+	b := newBuilder(s, tables)
+	b.setFoundPermits()
+	if !s.Caps.Lateral {
+		return b.stmt(`
+select {found} from {permits} t left join {tasks} k on k.id = t.task_id
+where t.name >= :from and t.name < :before order by t.name limit :limit`)
+	}
+	return b.stmt(`
+select {found} from (select * from {permits} where (name, n) >= (:from, 0) and name < :before order by name, n limit :limit) t
+{their tasks}`)
 }
 
 // NewPermit is a permit to make.
@@ -317,8 +340,9 @@ func DropPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 // FindDue selects the first due tasks of lanes, up to the room of each, locked, as
 // [ClaimedColumns]. [Take] claims them in the same transaction. It is for servers where
-// [ClaimsAtOnce]. On others, claims use [UniteLanes], or else [ClaimLane] for each lane.
-// The batch has [LaneColumns]. Parameters: queue.
+// [ClaimsAtOnce], and for those with Caps.JSONLateral, where all lanes of a batch have one room.
+// Otherwise claims use [UniteLanes], or else [ClaimLane] for each lane.
+// The batch has [LaneColumns]. Parameters: queue, and room with Caps.JSONLateral.
 func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
@@ -326,6 +350,21 @@ func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b.set("delay", func() string { return b.delays(p.Formulas) })
 	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))
 	b.setSince()
+	if s.Caps.JSONLateral {
+		// The subquery returns only keys, since MySQL stores its result for each lane. It has no upper bound,
+		// which would be a filter: for a lane with too few due tasks, MySQL would read all the others.
+		exprs := foundExprs("t.")
+		exprs["place"] = "l.place"
+		b.set("lanes", func() string { return b.jsonTable("l", LaneColumns.columns()) })
+		b.set("found", ClaimedColumns.list("t.", exprs))
+		b.set("lane index", verbatim(s.Quote(p.Tables.Prefix+"lane")))
+		b.set("order", "queue, "+list(laneColumns.columns(), ", ", func(c column) string { return c.Name })+", updated_at")
+		return b.stmt(`
+select {found} from {lanes}
+straight_join lateral (select id from {tasks} force index ({lane index}) where {in lane} and {since l.since}
+	order by {order} limit :room{for update}) d
+straight_join {tasks} t on t.id = d.id and t.updated_at <= {shift {now}, -({delay})} for update of t skip locked`)
+	}
 	return b.stmt(`
 select l.place, t.* from {lanes}
 cross join lateral (select {found} from {tasks}
@@ -337,7 +376,8 @@ order by updated_at limit l.room{for update}) t`)
 func UnitesLanes(s dialect.Server) bool { return s.Caps.Rows == dialect.Unions }
 
 // UniteLanes is [FindDue] for lanes without a delay, on servers with Caps.Rows Unions: a
-// SELECT for each lane.
+// SELECT for each lane. Each of them returns only keys, since the server prepares every column
+// of every SELECT anew in each execution, which takes longer than to find the tasks.
 func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.batch, b.size = LaneColumns.columns(), size
@@ -346,13 +386,14 @@ func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	}
 	lanes := make([]string, size)
 	for i := range lanes {
-		exprs := foundExprs("")
-		exprs["place"] = strconv.Itoa(i + 1)
-		b.set("found", ClaimedColumns.list("", exprs))
 		b.setInLane(func(c column) string { return cell(i, c.Name) })
-		lanes[i] = b.expand("(select {found} from {tasks}\nwhere {in lane} and updated_at >= {moment " + cell(i, "since") + "} and updated_at <= {now}\norder by updated_at limit " + cell(i, "room") + "{for update})")
+		lanes[i] = b.expand("(select " + strconv.Itoa(i+1) + " as place, id from {tasks}\nwhere {in lane} and updated_at >= {moment " + cell(i, "since") + "} and updated_at <= {now}\norder by updated_at limit " + cell(i, "room") + "{for update})")
 	}
-	return b.stmt(strings.Join(lanes, "\nunion all "))
+	exprs := foundExprs("t.")
+	exprs["place"] = "l.place"
+	b.set("found", ClaimedColumns.list("t.", exprs))
+	b.set("lanes", strings.Join(lanes, "\nunion all "))
+	return b.stmt("\nselect {found} from ({lanes}) as l\nstraight_join {tasks} t on t.id = l.id{for update}")
 }
 
 // FindTask selects the task :id if it is due in a lane, locked where the engine can, as

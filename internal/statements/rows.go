@@ -72,6 +72,20 @@ func (b *builder) values(columns []column, row func(cells []string) string) stri
 	return strings.Join(rows, ", ")
 }
 
+// jsonTable is a batch of names and numbers as one parameter, with a column place, which counts the rows from 1.
+func (b *builder) jsonTable(alias string, columns []column) string {
+	b.batch = columns
+	text := "json_table(" + b.push(param{kind: wholeBatch}) + ", '$[*]' columns (place for ordinality"
+	for i, c := range columns {
+		typ := "bigint"
+		if c.Type == Text {
+			typ = "varchar(128) character set ascii collate ascii_bin" // as the columns of tasks, whose index serves no other collation
+		}
+		text += ", " + c.Name + " " + typ + " path '$[" + strconv.Itoa(i) + "]'"
+	}
+	return text + ")) as " + alias
+}
+
 func commas(list []string) string { return strings.Join(list, ", ") }
 
 // arrays: unnest($1::bigint[], $2::text[]) as s (task_id, error).

@@ -2,6 +2,7 @@ package statements
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,8 +18,8 @@ type Stmt struct {
 	size   int // rows of the batch, where the text grows with it
 }
 
-// param is one placeholder: a value by its name, or a whole column or one cell
-// of the batch.
+// param is one placeholder: a value by its name, or the whole batch, a whole column or one cell
+// of it.
 type param struct {
 	name string
 	kind paramKind
@@ -32,6 +33,7 @@ type paramKind int
 const (
 	scalar paramKind = iota
 	wholeColumn
+	wholeBatch
 	cell
 )
 
@@ -68,6 +70,8 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 			args[i] = v
 		case wholeColumn:
 			args[i] = arrayText(rows, p.col)
+		case wholeBatch:
+			args[i] = jsonText(rows)
 		case cell:
 			switch {
 			case p.row < len(rows):
@@ -108,6 +112,22 @@ func arrayText(rows []Row, i int) string {
 	}
 	array.WriteByte('}')
 	return array.String()
+}
+
+// jsonText writes rows as a JSON array of arrays.
+func jsonText(rows []Row) string {
+	list := make([][]any, len(rows))
+	for r, row := range rows {
+		list[r] = make([]any, len(row))
+		for c := range row {
+			list[r][c] = valueOf(row[c])
+		}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // no row has a value that JSON lacks
+	}
+	return string(text)
 }
 
 // intOf returns the whole number in a cell, and false if it holds something else.

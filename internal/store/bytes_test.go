@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
@@ -38,7 +39,7 @@ func TestLongTextsFitIntoStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := Source{Lane: Lane{State: statements.StateOpen, Kind: "k"}, Running: statements.StateOpen}
-		claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: 1e9, Limit: MaxBatch, Sources: []Source{source}})
+		claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Hour, Limit: MaxBatch, Sources: []Source{source}})
 		if err != nil || len(claims) != len(ids) {
 			t.Fatalf("claimed %d tasks, error %v", len(claims), err)
 		}

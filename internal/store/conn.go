@@ -26,6 +26,7 @@ type conn struct {
 	pooled     bool                 // Caps.TransactionPooling
 	asked      bool                 // each error needs a check whether the connection is lost (Caps.LossWithoutCode)
 	odd        string               // Caps.OddSession, until the session was found to be fine
+	inside     string               // Caps.InTransaction
 	prepared   map[string]*prepared // by their texts
 	opened     time.Time            // when the store first used it
 	lastAnswer time.Time            // when the last answer came
@@ -33,6 +34,7 @@ type conn struct {
 	// Set while the connection is in use:
 	use    *use
 	sent   bool // a statement was sent that must not be sent again
+	begun  bool // a transaction was begun
 	broken bool // the connection must not go back to the pool
 	silent bool // a ping was not answered
 }
@@ -119,7 +121,7 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 		if !known {
 			defer c.forgetAll()
 		}
-		c.use, c.sent, c.broken, c.silent = u, false, false, false
+		c.use, c.sent, c.begun, c.broken, c.silent = u, false, false, false, false
 		u.begin(dc, from)
 		if err = c.checkSession(ctx); err == nil {
 			err = fn(c)
@@ -167,8 +169,8 @@ func (s *Store) newConn(dc any) *conn {
 	now := time.Now()
 	return &conn{
 		driver: dc, classify: s.server.Classify, keepsPlans: s.server.Caps.KeepsPlans, pooled: s.server.Caps.TransactionPooling,
-		asked:    s.server.Caps.LossWithoutCode,
-		odd:      s.server.Caps.OddSession,
+		asked: s.server.Caps.LossWithoutCode,
+		odd:   s.server.Caps.OddSession, inside: s.server.Caps.InTransaction,
 		prepared: map[string]*prepared{}, opened: now, lastAnswer: now,
 	}
 }
@@ -391,7 +393,29 @@ func (c *conn) begin(ctx context.Context, server dialect.Server) error {
 			return err
 		}
 	}
+	c.begun = true
 	return nil
+}
+
+// errUndone is the error of a statement before which the server has undone the transaction.
+var errUndone = errors.New("falldue: the server has undone the transaction")
+
+// checkTransaction returns an error if the server has undone the transaction that the connection
+// has begun, where that may go unreported.
+func (c *conn) checkTransaction(ctx context.Context) error {
+	if !c.begun || c.inside == "" {
+		return nil
+	}
+	inside := false
+	err := c.queryAnew(ctx, statements.Stmt{SQL: c.inside}, nil, nil, func(r row) error {
+		n, err := r.int(0)
+		inside = n == 1
+		return err
+	})
+	if err == nil && !inside {
+		err = errUndone
+	}
+	return err
 }
 
 // backOff waits before a transaction is tried again after contention, and reports

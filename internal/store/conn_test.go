@@ -16,6 +16,7 @@ import (
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/sqlgen"
 )
 
@@ -251,6 +252,31 @@ func TestCommitOfABusyDatabaseLeavesNoTransaction(t *testing.T) {
 	if err := s.transact(t.Context(), put); err != nil {
 		t.Errorf("the next transaction on that connection: %v", err)
 	}
+}
+
+// TestUndoneTransactionsAreNoticed: a node of Galera that undoes a transaction while it prepares a SELECT
+// reports no error. The statements that follow would commit by themselves.
+func TestUndoneTransactionsAreNoticed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := migrated(t, testdb.Open(t, engine))
+		if s.server.Caps.InTransaction == "" {
+			return // the engine reports each such error
+		}
+		tries := 0
+		_, err := inTx(t.Context(), s, func(x runner) (struct{}, error) {
+			if tries++; tries == 1 {
+				if err := x.(*conn).execText(t.Context(), "rollback"); err != nil {
+					return struct{}{}, err
+				}
+			}
+			_, err := x.exec(t.Context(), statements.PutPolicy(s.server, s.tables), statements.Values{"key": "k", "policy": "delay 1s"}, nil)
+			return struct{}{}, err
+		})
+		if err != nil || tries != 2 {
+			t.Errorf("a transaction that was undone: %d tries, error %v, want 2 and none", tries, err)
+		}
+	})
 }
 
 // TestDeadConnectionsAreTriedOnceEach: all connections of a pool may be dead, and the next

@@ -216,7 +216,7 @@ func (s *Store) Retry(ctx context.Context, fn func() error) error {
 			return nil
 		}
 		tries := 1
-		switch s.server.Classify(err) {
+		switch s.Classify(err) {
 		case dialect.Contention:
 			tries = contentionTries
 		case dialect.StatementStale, dialect.PreparedStatementMissing:

@@ -101,7 +101,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 	var ordered []planned
 	find := func() {
 		if len(group) > 0 {
-			stmt, values, rows, _ := s.findStmt(p, group)
+			stmt, values, rows, _ := s.findStmt(p, group, s.looksUp(p, group))
 			list = append(list, planned{"claim_with_limits", "t", stmt, values, rows})
 			group = nil
 		}

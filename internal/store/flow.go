@@ -130,8 +130,12 @@ func (l flowLog) settle(ctx context.Context, x runner, batch []*Settlement) erro
 
 // markEdges records how members have ended, and returns how many tasks run after them.
 func (s *Store) markEdges(ctx context.Context, x runner, members []int64, outcome string) (n int64, err error) {
+	values := statements.Values{"outcome": outcome, "deleted": 0}
+	if outcome == statements.OutcomeDeleted {
+		values["deleted"] = 1
+	}
 	err = inBatches(s, members, func(batch []int64) error {
-		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), statements.Values{"outcome": outcome}, idRows(batch))
+		result, err := x.exec(ctx, s.batch("mark edges", len(batch), statements.MarkEdges), values, idRows(batch))
 		if err != nil {
 			return err
 		}

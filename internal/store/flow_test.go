@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
@@ -43,7 +44,7 @@ func TestTheLastOfTwoToCommitIsSeen(t *testing.T) {
 		s := migrated(t, db)
 		members, waiter := enqueueFlow(t, s, 2, statements.DeathWait)
 		claims, err := s.Claim(t.Context(), ClaimParams{
-			Queue: "default", Worker: "w", Lease: 1e9, Limit: 2,
+			Queue: "default", Worker: "w", Lease: time.Hour, Limit: 2,
 			Sources: []Source{{Lane: Lane{State: statements.StateOpen, Kind: "k"}, Running: statements.StateOpen}},
 		})
 		if err != nil || len(claims) != len(members) {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -344,12 +345,23 @@ func (s *Store) findsTogether(a, b Source) bool {
 	if Ordered(a.Limits) || Ordered(b.Limits) {
 		return false
 	}
-	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server) && a.formula() == nil && b.formula() == nil
+	if a.formula() != nil || b.formula() != nil {
+		return statements.ClaimsAtOnce(s.server) || s.server.Caps.JSONLateral && s.lookups.quick(time.Now())
+	}
+	return statements.ClaimsAtOnce(s.server) || statements.UnitesLanes(s.server)
+}
+
+// looksUp reports whether one lateral join finds the tasks of several sources on a server with Caps.JSONLateral.
+func (s *Store) looksUp(p ClaimParams, wanted []wantedTasks) bool {
+	if !s.server.Caps.JSONLateral || len(wanted) == 1 {
+		return false
+	}
+	return s.lookups.quick(time.Now()) || slices.ContainsFunc(wanted, func(w wantedTasks) bool { return p.Sources[w.source].formula() != nil })
 }
 
 // findStmt returns the statement that finds due tasks in sources, with its values and its
-// rows, and the sources.
-func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.Stmt, values statements.Values, rows []statements.Row, sources []Source) {
+// rows, and the sources. lookUp is the result of looksUp.
+func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks, lookUp bool) (stmt statements.Stmt, values statements.Values, rows []statements.Row, sources []Source) {
 	sources = make([]Source, len(wanted))
 	for i, w := range wanted {
 		sources[i] = p.Sources[w.source]
@@ -362,7 +374,8 @@ func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.S
 	rows = statements.LaneColumns.Rows(len(lanes), func(i int) *statements.WantedLane { return &lanes[i] })
 	values = statements.Values{"queue": p.Queue}
 	switch {
-	case statements.ClaimsAtOnce(s.server):
+	case statements.ClaimsAtOnce(s.server) || lookUp:
+		values["room"] = slices.MaxFunc(lanes, func(a, b statements.WantedLane) int { return cmp.Compare(a.Room, b.Room) }).Room
 		stmt = s.stmt(stmtKey{name: "find due", formulas: s.numbersOf(delays)}, func() statements.Stmt {
 			return statements.FindDue(s.server, claimParams(s.tables, delays, false))
 		})
@@ -376,16 +389,55 @@ func (s *Store) findStmt(p ClaimParams, wanted []wantedTasks) (stmt statements.S
 
 // findIn finds due tasks in sources, in the order of these and of their anchors.
 func (s *Store) findIn(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks) (found []*Claim, err error) {
-	stmt, values, rows, sources := s.findStmt(p, wanted)
-	var scanner claimScanner
-	err = x.query(ctx, stmt, values, rows, func(r row) error {
-		c, err := scanner.scan(r, sources)
-		if err == nil {
-			c.Place = wanted[c.Place-1].source + 1
-			found = append(found, c)
+	for _, group := range s.byRoom(wanted) {
+		lookUp, start := s.looksUp(p, group), time.Now()
+		stmt, values, rows, sources := s.findStmt(p, group, lookUp)
+		var scanner claimScanner
+		err = x.query(ctx, stmt, values, rows, func(r row) error {
+			c, err := scanner.scan(r, sources)
+			if err == nil {
+				c.Place = group[c.Place-1].source + 1
+				found = append(found, c)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
+		if now := time.Now(); lookUp {
+			s.lookups.took(now.Sub(start), len(group), now)
+		}
+	}
 	slices.SortStableFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Anchor, b.Anchor)) })
-	return found, err
+	return s.within(found, wanted), nil
+}
+
+// byRoom returns the parts of wanted that one statement each searches. Where the sources of a statement have one
+// room, which is the largest, no other is less than half of it.
+func (s *Store) byRoom(wanted []wantedTasks) [][]wantedTasks {
+	if !s.server.Caps.JSONLateral || len(wanted) == 1 {
+		return [][]wantedTasks{wanted}
+	}
+	var groups [bits.UintSize][]wantedTasks
+	for _, w := range wanted {
+		n := bits.Len(uint(w.before + w.room - 1))
+		groups[n] = append(groups[n], w)
+	}
+	return slices.DeleteFunc(groups[:], func(g []wantedTasks) bool { return g == nil })
+}
+
+// within returns found tasks without those beyond the room of their source, which a statement with one room for
+// several sources finds. They stay locked until the transaction ends.
+func (s *Store) within(found []*Claim, wanted []wantedTasks) []*Claim {
+	if !s.server.Caps.JSONLateral {
+		return found
+	}
+	rooms := make(map[int]int, len(wanted))
+	for _, w := range wanted {
+		rooms[w.source+1] = w.before + w.room
+	}
+	return slices.DeleteFunc(found, func(c *Claim) bool {
+		rooms[c.Place]--
+		return rooms[c.Place] < 0
+	})
 }

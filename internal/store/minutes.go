@@ -65,7 +65,13 @@ func (s *Store) Minutes(ctx context.Context, p MinuteParams) (list []SpanSums, e
 	stmt := s.fixed(fmt.Sprintf("read minutes %v", group), func(server dialect.Server, tables dialect.Tables) statements.Stmt {
 		return statements.ReadMinutes(server, tables, group)
 	})
-	values := statements.Values{"span": int64(p.Step / time.Second), "since": p.From.UnixMicro(), "upto": p.To.UnixMicro(), "queue": p.Queue, "kind": p.Kind}
+	values := statements.Values{"span": int64(p.Step / time.Second), "since": p.From.UnixMicro(), "upto": p.To.UnixMicro(), "queue": p.Queue, "kind": p.Kind, "all_queues": 0, "all_kinds": 0}
+	if p.Queue == "" {
+		values["all_queues"] = 1
+	}
+	if p.Kind == "" {
+		values["all_kinds"] = 1
+	}
 	err = s.read(ctx, stmt, values, func() { list = nil }, func(r row) error {
 		var sums SpanSums
 		err := statements.SpanSumsColumns.Scan(r, &sums)

@@ -86,7 +86,7 @@ func (c *conn) prepare(ctx context.Context, text string) (*prepared, error) {
 	now := time.Now()
 	stmt = &prepared{Stmt: anew, text: text, at: now, ran: now}
 	c.prepared[text] = stmt
-	return stmt, nil
+	return stmt, c.checkTransaction(ctx)
 }
 
 // prepareAnew prepares a statement. The caller closes it.

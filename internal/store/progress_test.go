@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
@@ -16,7 +17,7 @@ func TestOrphanedProgressIsDropped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "me", Lease: 1e9, Limit: 1, Sources: []Source{
+		claims, err := s.Claim(t.Context(), ClaimParams{Queue: "default", Worker: "me", Lease: time.Hour, Limit: 1, Sources: []Source{
 			{Lane: Lane{State: statements.StateOpen, Kind: "k"}, Running: statements.StateOpen},
 		}})
 		if err != nil || len(claims) != 1 {

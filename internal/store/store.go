@@ -49,8 +49,9 @@ type Store struct {
 
 	uses atomic.Int64 // of connections
 
-	noCopy  atomic.Bool   // the driver or the role cannot COPY
-	noSlots atomic.Bool   // the server has no named locks
+	noCopy  atomic.Bool // the driver or the role cannot COPY
+	noSlots atomic.Bool // the server has no named locks
+	lookups lookups
 	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter
 
 	participants []participant
@@ -88,7 +89,12 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 func (s *Store) Server() dialect.Server { return s.server }
 
 // Classify returns the class of an error of the database.
-func (s *Store) Classify(err error) dialect.Class { return s.server.Classify(err) }
+func (s *Store) Classify(err error) dialect.Class {
+	if errors.Is(err, errUndone) {
+		return dialect.Contention
+	}
+	return s.server.Classify(err)
+}
 
 // Channel returns the channel on which listeners are notified of enqueued tasks.
 func (s *Store) Channel() string { return s.tables.Prefix + "due" }

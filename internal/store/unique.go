@@ -69,10 +69,13 @@ func (s *Store) EnqueueUnique(ctx context.Context, tx Tx, entries []Entry, uniqu
 		return e.receipts, s.explain(err)
 	}
 	if len(entries) == 1 && entries[0].Unique != "" && statements.StoresUnique(s.server) {
-		e := s.newUniqueEnqueue(each{s}, entries, uniques)
-		e.alone = true
-		err := e.run(ctx, nil)
-		return e.receipts, s.explain(err)
+		var e *uniqueEnqueue
+		err := s.write(ctx, func() error {
+			e = s.newUniqueEnqueue(each{s}, entries, uniques)
+			e.alone = true
+			return e.run(ctx, nil)
+		})
+		return e.receipts, err
 	}
 	// Most tasks that exist are found without a transaction. The holders that are read here
 	// are checked again when keys are taken.

@@ -9,16 +9,20 @@ import (
 	"github.com/falldue/falldue/internal/statements"
 )
 
-// each is a runner that runs each statement in a transaction of its own.
+// each is a runner that runs each statement in a transaction of its own. It does not repeat a statement after contention:
+// a commit may fail after the statement has returned rows.
 type each struct{ s *Store }
 
 func (e each) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
-	_, err := once(ctx, e.s, func(x runner) (struct{}, error) { return struct{}{}, x.query(ctx, stmt, values, rows, f) })
-	return err
+	return e.s.single(ctx, func(x runner) error { return x.query(ctx, stmt, values, rows, f) })
 }
 
-func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (sql.Result, error) {
-	return once(ctx, e.s, func(x runner) (sql.Result, error) { return x.exec(ctx, stmt, values, rows) })
+func (e each) exec(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row) (result sql.Result, err error) {
+	err = e.s.single(ctx, func(x runner) (err error) {
+		result, err = x.exec(ctx, stmt, values, rows)
+		return err
+	})
+	return result, err
 }
 
 // storeUnique stores entries that all are unique, and takes their keys. Entries whose keys

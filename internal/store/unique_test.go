@@ -29,6 +29,76 @@ type holding struct {
 	took atomic.Int64
 }
 
+// TestUniqueEnqueueForgetsATransactionThatFailed: a commit can fail after the statement has returned the stored task, as
+// with default_transaction_isolation=serializable. Another enqueue takes the key before the next try.
+func TestUniqueEnqueueForgetsATransactionThatFailed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		s := migrated(t, db)
+		if !statements.StoresUnique(s.server) {
+			return // it stores unique tasks in a transaction that is repeated as a whole
+		}
+		// The first commit waits for the test, and fails as one of two serializable transactions does.
+		db.MustExec("create sequence commits")
+		db.MustExec(`create function fail() returns trigger language plpgsql as $$
+begin
+	if nextval('commits') = 1 then
+		perform pg_advisory_xact_lock(4711);
+		raise exception 'could not serialize access' using errcode = '40001';
+	end if;
+	return null;
+end$$`)
+		db.MustExec("create constraint trigger fail after insert on falldue_tasks deferrable initially deferred for each row execute function fail()")
+		gate, err := db.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gate.Close()
+		if _, err := gate.ExecContext(t.Context(), "select pg_advisory_lock(4711)"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
+		defer cancel()
+		// waiting waits until n sessions wait for a lock.
+		waiting := func(n int) {
+			t.Helper()
+			for got := 0; got != n; {
+				if err := db.GetContext(ctx, &got, "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		type result struct {
+			Receipt
+			err error
+		}
+		enqueue := func() chan result {
+			done := make(chan result, 1)
+			go func() {
+				receipts, err := s.EnqueueUnique(t.Context(), nil, []Entry{{Queue: "default", Kind: "k", Payload: "{}", Unique: hashOf(1)}}, []Unique{{}})
+				if err != nil {
+					done <- result{err: err}
+					return
+				}
+				done <- result{receipts[0], nil}
+			}()
+			return done
+		}
+		first := enqueue()
+		waiting(1)
+		second := enqueue()
+		waiting(2)
+		if _, err := gate.ExecContext(t.Context(), "select pg_advisory_unlock(4711)"); err != nil {
+			t.Fatal(err)
+		}
+		a, b := <-first, <-second
+		if a.err != nil || b.err != nil || b.Existed || a.Receipt != (Receipt{b.ID, true}) {
+			t.Errorf("the enqueue whose commit failed returned %+v, and the one after it %+v", a, b)
+		}
+	})
+}
+
 // begin notes that a task holds a key. The test fails if another task holds the key at that moment.
 func (h *holding) begin(key int, id int64) {
 	h.took.Add(1)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/backoff"
@@ -68,22 +69,57 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 	}
 	list := make([]LimitState, len(limits))
 	for i, l := range limits {
-		q := newQuota(l, permits[l.Name])
-		list[i] = LimitState{Limit: l, Room: q.room}
-		if q.room <= 0 {
-			list[i].Wait = q.wait
-		}
-		if q.holder != nil {
-			list[i].Next, list[i].holder = q.holder.TaskID, q.holder
-		}
-		for _, p := range permits[l.Name] {
-			if q.isTaken(p) {
-				list[i].Taken = append(list[i].Taken, p.TaskID)
-				list[i].Halted = l.Form == HaltingSequence && p.State == statements.StateDead
-			}
-		}
+		list[i] = stateOf(l, permits[l.Name])
 	}
 	return list, nil
+}
+
+// stateOf returns the state of a limit with some permits.
+func stateOf(l Limit, permits []*statements.Permit) LimitState {
+	q := newQuota(l, permits)
+	state := LimitState{Limit: l, Room: q.room}
+	if q.room <= 0 {
+		state.Wait = q.wait
+	}
+	if q.holder != nil {
+		state.Next, state.holder = q.holder.TaskID, q.holder
+	}
+	for _, p := range permits {
+		if q.isTaken(p) {
+			state.Taken = append(state.Taken, p.TaskID)
+			state.Halted = state.Halted || l.Form == HaltingSequence && p.State == statements.StateDead
+		}
+	}
+	return state
+}
+
+// mostRangedPermits is how many permits KeyStates reads.
+const mostRangedPermits = 10_000
+
+// KeyStates returns the states that a limit per key has for keys, by the keys, and whether more keys may have one. It
+// reads 10,000 permits at most. It locks nothing.
+func (s *Store) KeyStates(ctx context.Context, l Limit) (states map[string]LimitState, more bool, err error) {
+	// A name ends with a space and the key. The character after the space is "!".
+	values := statements.Values{"from": l.Name, "before": strings.TrimSuffix(l.Name, " ") + "!", "limit": mostRangedPermits}
+	var permits []*statements.Permit
+	err = s.read(ctx, s.fixed("permit range", statements.PermitRange), values, func() { permits = nil }, func(r row) error {
+		permits = append(permits, &statements.Permit{})
+		return statements.PermitColumns.Scan(r, permits[len(permits)-1])
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	byName := map[string][]*statements.Permit{}
+	for _, p := range permits {
+		byName[p.Name] = append(byName[p.Name], p)
+	}
+	states = make(map[string]LimitState, len(byName))
+	for name, list := range byName {
+		of := l
+		of.Name = name
+		states[strings.TrimPrefix(name, l.Name)] = stateOf(of, list)
+	}
+	return states, len(permits) == mostRangedPermits, nil
 }
 
 // errUndo rolls back a transaction that only had to try a lock.

@@ -120,7 +120,7 @@ type WorkerKind struct {
 func (s *Store) Announce(ctx context.Context, w Worker, recent Recent, info WorkerInfo) error {
 	text, err := json.Marshal(info)
 	if err != nil {
-		return fmt.Errorf("falldue: encode what a worker says of itself: %w", err)
+		return fmt.Errorf("falldue: encode the heartbeat of a worker: %w", err)
 	}
 	w.Info = string(text)
 	values, err := valuesOf(w, recent)
@@ -218,7 +218,7 @@ func (s *Store) AnnouncedKinds(ctx context.Context) (map[string]bool, error) {
 	for _, w := range list {
 		var info WorkerInfo
 		if err := json.Unmarshal([]byte(w.Info), &info); err != nil {
-			return nil, fmt.Errorf("falldue: what worker %.100q says of itself: %w", w.ID, err)
+			return nil, fmt.Errorf("falldue: the heartbeat of worker %.100q cannot be read: %w", w.ID, err)
 		}
 		for kind := range info.Kinds {
 			kinds[kind] = true

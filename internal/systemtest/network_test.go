@@ -69,7 +69,7 @@ func TestSilentNetwork(t *testing.T) {
 				}
 				proxy.Silence()
 				enqueue(2)
-				if got := within(t, started, "the worker to go on"); got == 2 {
+				if got := within(t, started, "the worker to continue"); got == 2 {
 					close(release) // or the lease of task 1 was lost, and it runs again
 				}
 				waitFor(t, "both tasks to be done", func() bool {

@@ -2,23 +2,17 @@ package systemtest
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
-	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/testdb"
-	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/queuetest"
 )
 
@@ -65,86 +59,6 @@ func TestOneConnection(t *testing.T) {
 			},
 		})
 	})
-}
-
-// oddSessions are settings with which falldue does not work, and a part of the error that says so.
-var oddSessions = []struct{ engines, dsn, set, want string }{
-	{"mariadb", "sql_mode=%27ORACLE%2CEMPTY_STRING_IS_NULL%27", "set @@global.sql_mode = 'EMPTY_STRING_IS_NULL'", "EMPTY_STRING_IS_NULL"},
-	{"mysql mariadb tidb", "autocommit=0", "set autocommit = 0", "autocommit is 0"},
-	{"mysql mariadb", "completion_type=1", "set completion_type = 1", "completion_type is CHAIN"},
-	{"mysql mariadb tidb", "charset=utf8mb3,utf8", "set names utf8", "character_set_client is utf8"},
-	{"mysql mariadb", "charset=latin1", "set names latin1", "character_set_client is latin1"},
-	{"mysql mariadb tidb", "character_set_connection=latin1", "set character_set_connection = latin1", "character_set_connection is latin1"},
-}
-
-// TestOddSessionsAreRefused: before anything is written, and by each call that gets such a
-// connection later.
-func TestOddSessionsAreRefused(t *testing.T) {
-	t.Parallel()
-	testdb.Each(t, func(t *testing.T, engine string) {
-		for _, odd := range oddSessions {
-			if !strings.Contains(odd.engines, engine) {
-				continue
-			}
-			refused := func(what string, err error) {
-				t.Helper()
-				if !errors.Is(err, dialect.ErrUnsupported) || !strings.Contains(err.Error(), odd.want) {
-					t.Errorf("%s: %s: error %v, want one that says %s", odd.dsn, what, err, odd.want)
-				}
-			}
-			dsn := testdb.DSN(t, engine)
-			db := sqlx.MustOpen("mysql", dsn+"?"+odd.dsn)
-			t.Cleanup(func() { _ = db.Close() })
-			_, err := falldue.New(db, falldue.Config{})
-			refused("New", err)
-
-			// Connections of this pool are fine until the setting is made.
-			var later atomic.Bool
-			config, err := mysql.ParseDSN(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			connector, err := mysql.NewConnector(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pool := sqlx.NewDb(sql.OpenDB(setting{connector, odd.set, &later}), "mysql")
-			t.Cleanup(func() { _ = pool.Close() })
-			pool.SetMaxIdleConns(0)
-			q := migrated(t, pool)
-			kind := falldue.NewKind[string]("k", falldue.KindConfig{})
-			falldue.Handle(q, kind, func(context.Context, falldue.Task[string]) error { return nil })
-			if _, err := kind.Enqueue(t.Context(), q, "before"); err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(odd.set, "global") {
-				continue // it would be for the other tests, too
-			}
-			later.Store(true)
-			_, err = kind.Enqueue(t.Context(), q, "later")
-			refused("Enqueue", err)
-			refused("Run", q.Run(t.Context()))
-			later.Store(false)
-			if tasks, err := ops.New(q).Tasks(t.Context(), ops.Filter{}); err != nil || len(tasks.Tasks) != 1 {
-				t.Errorf("%s: the tasks are %v (error %v)", odd.dsn, tasks.Tasks, err)
-			}
-		}
-	})
-}
-
-// setting makes a setting in the sessions of connections that are opened later.
-type setting struct {
-	driver.Connector
-	set   string
-	later *atomic.Bool
-}
-
-func (s setting) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := s.Connector.Connect(ctx)
-	if err == nil && s.later.Load() {
-		_, err = c.(driver.ExecerContext).ExecContext(ctx, s.set, nil)
-	}
-	return c, err
 }
 
 // TestWordsHoldUpNoSuccess: a part of the program changes the character set of a session that

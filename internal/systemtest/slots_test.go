@@ -36,7 +36,7 @@ func takeSlot(t *testing.T, db *sqlx.DB, s *store.Store, slot int64) {
 }
 
 // TestClaimsGoOnWithoutASlot: the processes that hold the slots may be suspended. Others
-// go on until all their handlers run.
+// continue until all their handlers run.
 func TestClaimsGoOnWithoutASlot(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)

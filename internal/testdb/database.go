@@ -51,6 +51,9 @@ func Check(ctx context.Context, engine, dsn string) (version string, err error) 
 
 // create creates an empty database on a server and returns its DSN and name.
 func create(ctx context.Context, engine, server string) (dsn, name string, err error) {
+	if lendsKeyspaces(engine) {
+		return borrow(ctx, server)
+	}
 	name = "falldue_test_" + strings.ToLower(rand.Text()[:12])
 	dsn, err = withDatabase(engine, server, name)
 	if err != nil {
@@ -111,6 +114,9 @@ func waitForNodes(ctx context.Context, dsn string) error {
 
 // drop drops a database and ends the connections to it that are still open.
 func drop(ctx context.Context, engine, server, name string) (err error) {
+	if lendsKeyspaces(engine) {
+		return giveBack(ctx, server, name)
+	}
 	if engine == Postgres {
 		err = onPostgres(ctx, server, func(conn *pgx.Conn) error { return dropOnPostgres(ctx, conn, name) })
 	} else {

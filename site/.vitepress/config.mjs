@@ -28,9 +28,29 @@ export default {
   vite: { resolve: { alias: [{ find: /^vue(?=\/|$)/, replacement: fileURLToPath(new URL('../node_modules/vue', import.meta.url)) }] } },
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: false,
+  // Tables have many columns: they get small cells, more width, and no column of single letters on phones. A name in
+  // the first column, such as --older-than, does not break at its hyphens.
+  head: [['style', {}, `
+    .vp-doc th, .vp-doc td { padding: 6px 8px; font-size: 13px; line-height: 20px; min-width: 5.5em }
+    .vp-doc td code { font-size: 12px; padding: 2px 3px }
+    .vp-doc td:first-child code.word { white-space: nowrap }
+    .VPDoc.has-aside .content-container { max-width: 860px !important }
+    .VPDoc .aside { max-width: 216px !important }
+    .VPDoc .aside-container { width: 184px !important }
+  `]],
   lastUpdated: false,
   markdown: {
     config(md) {
+      const inline = md.renderer.rules.code_inline
+      md.renderer.rules.code_inline = (tokens, i, ...rest) => {
+        if (!tokens[i].content.includes(' ')) tokens[i].attrJoin('class', 'word')
+        return inline(tokens, i, ...rest)
+      }
+      // VitePress styles only fenced code: without this, long lines of indented code would widen the page.
+      md.renderer.rules.code_block = (tokens, i, ...rest) => {
+        tokens[i].info = 'text'
+        return md.renderer.rules.fence(tokens, i, ...rest)
+      }
       md.core.ruler.push('links-outside', ({ tokens, env }) => {
         for (const token of tokens.flatMap((t) => t.children ?? [])) {
           const link = token.type === 'link_open' && token.attrGet('href')

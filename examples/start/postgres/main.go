@@ -1,4 +1,4 @@
-// Start stores an order and the task that sends its invoice, and works on the task.
+// Shop inserts an order together with the task that sends its invoice, and runs the task.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 // Invoice has the arguments of a task, which are stored as JSON.
 type Invoice struct{ Order int64 }
 
-// SendInvoice is a kind of task. The delays between retries grow from 1 second to 1 hour.
+// SendInvoice is a kind of task. Its delays grow from 1 second to 1 hour over 12 retries, and then stay at 1 hour.
 var SendInvoice = falldue.NewKind[Invoice]("invoice.send", falldue.KindConfig{
 	Policy: backoff.Geometric(time.Second, time.Hour, 12).WithMaxAttempts(20),
 })

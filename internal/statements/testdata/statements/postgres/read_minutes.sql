@@ -1,5 +1,5 @@
 select (date_part('epoch'::text, least(greatest(t.at, '0001-01-01 UTC'), '9999-12-31 UTC')) * 1000000::float8)::bigint, min(t.span)::bigint, '', '', sum(t.started)::bigint, sum(t.done)::bigint, sum(t.failed)::bigint, sum(t.dead)::bigint, sum(t.snoozed)::bigint, sum(t.cancelled)::bigint, sum(t.lost)::bigint, sum(t.expired)::bigint, sum(t.run_us)::bigint, sum(t.lag_us)::bigint, sum(t.run_0)::bigint, sum(t.run_1)::bigint, sum(t.run_2)::bigint, sum(t.run_3)::bigint, sum(t.run_4)::bigint, sum(t.run_5)::bigint, sum(t.run_6)::bigint, sum(t.run_7)::bigint, sum(t.lag_0)::bigint, sum(t.lag_1)::bigint, sum(t.lag_2)::bigint, sum(t.lag_3)::bigint, sum(t.lag_4)::bigint, sum(t.lag_5)::bigint, sum(t.lag_6)::bigint, sum(t.lag_7)::bigint, max(t.run_max_us), max(t.lag_max_us), sum(t.waiting)::bigint, sum(t.dead_now)::bigint, max(t.oldest_due_us) from "falldue_minutes" t
 where t.span = $1::bigint and t.at >= (timestamptz 'epoch' + ($2::bigint)::float8 * interval '1 microsecond') and t.at < (timestamptz 'epoch' + ($3::bigint)::float8 * interval '1 microsecond')
-and ($4::text = '' or t.queue = $4::text) and ($5::text = '' or t.kind = $5::text)
+and ($4::bigint = 1 or t.queue = $5::text) and ($6::bigint = 1 or t.kind = $7::text)
 group by t.at order by t.at
--- binds: span, since, upto, queue, kind
+-- binds: span, since, upto, all_queues, queue, all_kinds, kind

@@ -1,5 +1,5 @@
 select cast(t.at as integer), cast(min(t.span) as integer), t.queue, t.kind, cast(sum(t.started) as integer), cast(sum(t.done) as integer), cast(sum(t.failed) as integer), cast(sum(t.dead) as integer), cast(sum(t.snoozed) as integer), cast(sum(t.cancelled) as integer), cast(sum(t.lost) as integer), cast(sum(t.expired) as integer), cast(sum(t.run_us) as integer), cast(sum(t.lag_us) as integer), cast(sum(t.run_0) as integer), cast(sum(t.run_1) as integer), cast(sum(t.run_2) as integer), cast(sum(t.run_3) as integer), cast(sum(t.run_4) as integer), cast(sum(t.run_5) as integer), cast(sum(t.run_6) as integer), cast(sum(t.run_7) as integer), cast(sum(t.lag_0) as integer), cast(sum(t.lag_1) as integer), cast(sum(t.lag_2) as integer), cast(sum(t.lag_3) as integer), cast(sum(t.lag_4) as integer), cast(sum(t.lag_5) as integer), cast(sum(t.lag_6) as integer), cast(sum(t.lag_7) as integer), max(t.run_max_us), max(t.lag_max_us), cast(sum(t.waiting) as integer), cast(sum(t.dead_now) as integer), max(t.oldest_due_us) from "falldue_minutes" t
 where t.span = ? and t.at >= ? and t.at < ?
-and (? = '' or t.queue = ?) and (? = '' or t.kind = ?)
+and (? = 1 or t.queue = ?) and (? = 1 or t.kind = ?)
 group by t.at, t.queue, t.kind order by t.at, t.queue, t.kind
--- binds: span, since, upto, queue, queue, kind, kind
+-- binds: span, since, upto, all_queues, queue, all_kinds, kind

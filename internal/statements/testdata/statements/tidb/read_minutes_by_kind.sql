@@ -1,5 +1,5 @@
 select coalesce(timestampdiff(microsecond, '1970-01-01', t.at), -1), cast(min(t.span) as signed), t.queue, t.kind, cast(sum(t.started) as signed), cast(sum(t.done) as signed), cast(sum(t.failed) as signed), cast(sum(t.dead) as signed), cast(sum(t.snoozed) as signed), cast(sum(t.cancelled) as signed), cast(sum(t.lost) as signed), cast(sum(t.expired) as signed), cast(sum(t.run_us) as signed), cast(sum(t.lag_us) as signed), cast(sum(t.run_0) as signed), cast(sum(t.run_1) as signed), cast(sum(t.run_2) as signed), cast(sum(t.run_3) as signed), cast(sum(t.run_4) as signed), cast(sum(t.run_5) as signed), cast(sum(t.run_6) as signed), cast(sum(t.run_7) as signed), cast(sum(t.lag_0) as signed), cast(sum(t.lag_1) as signed), cast(sum(t.lag_2) as signed), cast(sum(t.lag_3) as signed), cast(sum(t.lag_4) as signed), cast(sum(t.lag_5) as signed), cast(sum(t.lag_6) as signed), cast(sum(t.lag_7) as signed), max(t.run_max_us), max(t.lag_max_us), cast(sum(t.waiting) as signed), cast(sum(t.dead_now) as signed), max(t.oldest_due_us) from `falldue_minutes` t
 where t.span = ? and t.at >= date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond) and t.at < date_add(cast('1970-01-01' as datetime(6)), interval (?) microsecond)
-and (? = '' or t.queue = ?) and (? = '' or t.kind = ?)
+and (? = 1 or t.queue = ?) and (? = 1 or t.kind = ?)
 group by t.at, t.queue, t.kind order by t.at, t.queue, t.kind
--- binds: span, since, upto, queue, queue, kind, kind
+-- binds: span, since, upto, all_queues, queue, all_kinds, kind

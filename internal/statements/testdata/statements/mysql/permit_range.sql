@@ -1,0 +1,3 @@
+select t.id, t.name, t.n, t.task_id, t.fence, t.token, coalesce(timestampdiff(microsecond, '1970-01-01', t.taken_until), -1), coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1), case when k.fence = t.fence then k.state else '' end, coalesce(k.attempts, 0), case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > utc_timestamp(6) then 1 else 0 end, coalesce(k.queue, ''), coalesce(k.priority, 0), coalesce(k.policy, ''), coalesce(timestampdiff(microsecond, '1970-01-01', coalesce(k.updated_at, t.taken_until)), -1) from `falldue_permits` t left join `falldue_tasks` k on k.id = t.task_id
+where t.name >= ? and t.name < ? order by t.name limit ?
+-- binds: from, before, limit

@@ -1,0 +1,3 @@
+select t.id, t.name, t.n, t.task_id, t.fence, t.token, cast(t.taken_until as integer), cast((cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 as integer), case when k.fence = t.fence then k.state else '' end, coalesce(k.attempts, 0), case when k.fence = t.fence and k.claimed_by <> '' and k.updated_at > (cast(round(julianday('now') * 86400000.0) as integer) - 210866760000000) * 1000 then 1 else 0 end, coalesce(k.queue, ''), coalesce(k.priority, 0), coalesce(k.policy, ''), cast(coalesce(k.updated_at, t.taken_until) as integer) from "falldue_permits" t left join "falldue_tasks" k on k.id = t.task_id
+where t.name >= ? and t.name < ? order by t.name limit ?
+-- binds: from, before, limit
