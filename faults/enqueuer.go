@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -156,9 +155,7 @@ func (e *enqueuer) inTransaction(ctx context.Context, params []falldue.EnqueuePa
 		e.write(Undone, keys, idsOf(receipts))
 		return nil
 	}
-	// When ctx ends, lib/pq cancels the commit, and PostgreSQL then acknowledges it
-	// before its standby has it.
-	if err := cmp.Or(tx.Commit(), ctx.Err()); err != nil {
+	if err := tx.Commit(); err != nil {
 		return err
 	}
 	e.write(Acknowledged, keys, idsOf(receipts))

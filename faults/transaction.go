@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 
@@ -12,6 +13,7 @@ import (
 // a connection to the pool, and the next statements would join the transaction.
 type transaction struct {
 	*sqlx.Tx
+	ctx   context.Context
 	conn  *sqlx.Conn
 	ended bool
 }
@@ -26,13 +28,15 @@ func begin(ctx context.Context, db *sqlx.DB) (*transaction, error) {
 		discard(conn)
 		return nil, err
 	}
-	return &transaction{Tx: tx, conn: conn}, nil
+	return &transaction{Tx: tx, ctx: ctx, conn: conn}, nil
 }
 
+// Commit commits, and returns an error if the transaction's context has ended: lib/pq then cancels the commit, and
+// PostgreSQL acknowledges it before its standby has it.
 func (t *transaction) Commit() error {
 	err := t.Tx.Commit()
 	t.ended = err == nil
-	return err
+	return cmp.Or(err, t.ctx.Err())
 }
 
 func (t *transaction) Rollback() error {

@@ -125,7 +125,7 @@ func (e *enqueuer) uniquelyInTransaction(ctx context.Context, params []falldue.E
 	if err != nil {
 		return nil, err
 	}
-	return receipts, cmp.Or(tx.Commit(), ctx.Err()) // as in the enqueuer
+	return receipts, tx.Commit()
 }
 
 // EnqueueUnique enqueues jobs with few unique keys until ctx ends, and nothing else.

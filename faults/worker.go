@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,7 +205,7 @@ func (w *worker) complete(ctx context.Context, t falldue.Task[Job], p plan) erro
 	}
 	defer tx.close()
 	w.write(Ended, t, OutcomeDone)
-	if err := cmp.Or(tx.Commit(), ctx.Err()); err != nil { // as in the enqueuer
+	if err := tx.Commit(); err != nil {
 		w.write(Ended, t, OutcomeUnsure)
 		return err
 	}
