@@ -17,7 +17,7 @@ GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fail
 MATRIX = . ./backoff ./dialect ./examples/... ./internal/statements ./internal/store ./internal/systemtest ./migrations ./ops ./periodic ./pgnotify ./pgxqueue ./sealed ./sqlgen ./tasktest
 
 # Modules other than the library's. The library does not depend on what only they need.
-MODULES = faults bench cmd/falldue examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve internal/chart/browser dash/browser
+MODULES = faults bench cmd/falldue examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve internal/platforms internal/chart/browser dash/browser
 
 # Modules that applications import. Their go.mod has no replace, which applications would miss: the file
 # go.work in the folder of each stands for the library's release.
@@ -100,20 +100,22 @@ lint: ## check the code with golangci-lint, and go.mod with go mod tidy
 	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,mod tidy -diff); done
 
 # go.mod states the oldest Go release. Releases that differ only in their patch have one language and
-# one library, so the installed one stands in for the oldest of its minor release. bench is left out: it is for Unix alone. What users run is
-# built for the other systems. Tests are compiled for Linux, since all but one file of them know no system.
+# one library, so the installed one stands in for the oldest of its minor release. bench is left out: it is for Unix alone. The packages
+# that users run are type-checked for the other systems: a build would compile all dependencies for each of them. Tests are
+# compiled for Linux, since all but one file of them know no system.
 LIBRARY = $$(go list ./... | grep -v -e /examples/ -e /internal/)
 
 OLDEST = $(shell go list -m -f '{{.GoVersion}}')
 
 .PHONY: portable
 portable: export GOTOOLCHAIN = $(if $(filter go$(basename $(OLDEST)),$(basename $(shell go env GOVERSION))),local,go$(OLDEST))
-portable: ## compile code and tests with the oldest Go release, and code for Windows, macOS, 32 bits, JSON v2
+portable: ## compile code and tests with the oldest Go release, and type-check code for Windows, macOS and 32 bits
 	go version
 	set -e; for module in . cmd/falldue faults examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve; do go -C $$module vet ./...; done
 	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,vet,./...); done
-	GOARCH=386 go build $(LIBRARY)
-	set -e; for os in windows darwin; do echo "go build: $$os"; GOOS=$$os go build $(LIBRARY); GOOS=$$os go -C cmd/falldue build -o /dev/null ./...; GOOS=$$os go -C internal/testdb/serve vet ./...; done
+	go -C internal/platforms run . '$(CURDIR)' windows/amd64,darwin/arm64,linux/386 $(LIBRARY)
+	go -C internal/platforms run . '$(CURDIR)/cmd/falldue' windows/amd64,darwin/arm64 ./...
+	go -C internal/platforms run . '$(CURDIR)/internal/testdb/serve' windows/amd64,darwin/arm64 ./...
 	GOEXPERIMENT=jsonv2 go test ./internal/storable
 
 # The tests that are left out compile programs, and read no clock.
