@@ -29,9 +29,8 @@ var isolations = []string{"read uncommitted", "read committed", "repeatable read
 // startPooler starts a PgBouncer in transaction mode in front of the run's own server.
 // It has a database for each default isolation level of the sessions behind it.
 func (d *database) startPooler(ctx context.Context) error {
-	program := lookUp("pgbouncer")
-	if program == "" || d.engine != testdb.Postgres || d.own == nil {
-		return errors.New("a pooler needs the programs of PostgreSQL and PgBouncer: apt-get install postgresql pgbouncer")
+	if d.engine != testdb.Postgres || d.own == nil {
+		return errors.New("a pooler needs the programs of PostgreSQL: apt-get install postgresql")
 	}
 	port, err := freePort()
 	if err != nil {
@@ -42,9 +41,9 @@ func (d *database) startPooler(ctx context.Context) error {
 		return err
 	}
 	s := &server{engine: d.engine, program: d.own.program, quit: syscall.SIGTERM}
-	s.Folder, s.User = filepath.Join(d.own.Folder, "pooler"), "postgres"
+	s.Folder, s.User = filepath.Join(d.own.Folder, "pooler"), "root" // PgBouncer changes the user itself
 	s.dsn = fmt.Sprintf("postgres://postgres@127.0.0.1:%s/%s?sslmode=disable", port, isolationName(isolations[0]))
-	if err := os.Mkdir(s.Folder, 0o711); err != nil { //nolint:gosec // another user reads the file in it
+	if err := os.Mkdir(s.Folder, 0o700); err != nil {
 		return err
 	}
 	var text strings.Builder
@@ -56,15 +55,17 @@ func (d *database) startPooler(ctx context.Context) error {
 	fmt.Fprintf(&text, "[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%s\nunix_socket_dir=\nauth_type=any\npool_mode=transaction\n"+
 		"max_client_conn=1000\ndefault_pool_size=25\nserver_round_robin=1\nserver_login_retry=1\n", port)
 	config := filepath.Join(s.Folder, "pgbouncer.ini")
-	if err := os.WriteFile(config, []byte(text.String()), 0o644); err != nil { //nolint:gosec // another user reads it
+	if err := os.WriteFile(config, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	s.Launch = []string{program, config}
+	if s.Launch, err = testdb.PgBouncerCommand(config); err != nil {
+		return err
+	}
 	d.pooler = s
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	// PgBouncer 1.18 sometimes crashes when a client cancels a statement.
+	// PgBouncer 1.18, which users without root's rights get on Debian 12, sometimes crashes when a client cancels a statement.
 	d.unwatch = s.supervise()
 	return nil
 }

@@ -46,10 +46,6 @@ func StartPgBouncer(t testing.TB, mode string, more ...string) *PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := serve("install", "pgbouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
 	address, err := freeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +63,9 @@ func StartPgBouncer(t testing.TB, mode string, more ...string) *PgBouncer {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := &PgBouncer{address: address, server: server, log: config + ".log", args: []string{program, config}}
-	if os.Geteuid() == 0 { // it refuses to run as root; it reads the file before it changes the user
-		b.args = []string{program, "-u", "nobody", config}
+	b := &PgBouncer{address: address, server: server, log: config + ".log"}
+	if b.args, err = PgBouncerCommand(config); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		b.kill()
@@ -81,6 +77,19 @@ func StartPgBouncer(t testing.TB, mode string, more ...string) *PgBouncer {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// PgBouncerCommand returns the program of PgBouncer and its arguments, with a configuration in a file. It installs
+// the program first if the machine has none.
+func PgBouncerCommand(config string) ([]string, error) {
+	program, err := serve("install", "pgbouncer")
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 { // it refuses to run as root; it reads the file before it changes the user
+		return []string{program, "-u", "nobody", config}, nil
+	}
+	return []string{program, config}, nil
 }
 
 // Through returns a DSN of PostgreSQL as one that connects through the pooler.
