@@ -2,8 +2,10 @@ package signals
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -50,6 +52,8 @@ type Recorder struct {
 	series map[seriesKey]Series
 	values map[string]map[string]bool // by label
 	most   map[string]int             // by label
+
+	runs atomic.Pointer[map[runsKey]*runSeries] // a map that does not change
 }
 
 // seriesKey identifies a series. No metric of a Recorder has more labels.
@@ -58,15 +62,28 @@ type seriesKey struct {
 	values [4]string
 }
 
+// runsKey says which runs a runSeries is about.
+type runsKey struct{ queue, kind string }
+
+// runSeries are the series that most runs of a kind in a queue record to. A run finds them in one lookup.
+type runSeries struct {
+	started, workerWait, limitWait, done, doneSeconds atomic.Pointer[Series]
+}
+
+// maxRunSeries bounds the cache of runSeries.
+const maxRunSeries = 1000
+
 // NewRecorder returns a recorder that passes its measurements to a backend.
 func NewRecorder(b Backend, cfg RecorderConfig) *Recorder {
 	if cfg.MaxKinds <= 0 {
 		cfg.MaxKinds = DefaultMaxKinds
 	}
-	return &Recorder{
+	r := &Recorder{
 		backend: b, series: map[seriesKey]Series{}, values: map[string]map[string]bool{},
 		most: map[string]int{"kind": cfg.MaxKinds, "queue": maxQueues, "error_type": maxErrorTypes},
 	}
+	r.runs.Store(&map[runsKey]*runSeries{})
+	return r
 }
 
 // record records a measurement. It allocates nothing for a series that is known.
@@ -80,6 +97,40 @@ func (r *Recorder) record(ctx context.Context, m *Metric, v float64, values ...s
 		s = r.make(key)
 	}
 	s.Record(ctx, v)
+}
+
+// recordTo is record for a series with a place of its own.
+func (r *Recorder) recordTo(ctx context.Context, place *atomic.Pointer[Series], m *Metric, v float64, values ...string) {
+	s := place.Load()
+	if s == nil {
+		key := seriesKey{metric: m}
+		copy(key.values[:], values)
+		made := r.make(key)
+		s = &made
+		place.Store(s)
+	}
+	(*s).Record(ctx, v)
+}
+
+// runsOf returns the series of runs of a kind in a queue.
+func (r *Recorder) runsOf(queue, kind string) *runSeries {
+	key := runsKey{queue, kind}
+	if s := (*r.runs.Load())[key]; s != nil {
+		return s
+	}
+	s := new(runSeries)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := *r.runs.Load()
+	if known[key] != nil {
+		return known[key]
+	}
+	if len(known) < maxRunSeries {
+		more := maps.Clone(known)
+		more[key] = s
+		r.runs.Store(&more)
+	}
+	return s
 }
 
 // make makes a series, of values that are bounded.
@@ -161,11 +212,14 @@ func (r *Recorder) Hooks() falldue.Hooks {
 	}
 	return falldue.Hooks{
 		Event: func(e falldue.Event) {
-			if e.Outcome == falldue.OutcomeNone {
-				r.record(ctx, startedTotal, 1, e.Queue, e.Kind)
-				return
+			switch e.Outcome {
+			case falldue.OutcomeNone:
+				r.recordTo(ctx, &r.runsOf(e.Queue, e.Kind).started, startedTotal, 1, e.Queue, e.Kind)
+			case falldue.OutcomeDone:
+				r.recordTo(ctx, &r.runsOf(e.Queue, e.Kind).done, runsTotal, 1, e.Queue, e.Kind, string(e.Outcome))
+			default:
+				r.record(ctx, runsTotal, 1, e.Queue, e.Kind, string(e.Outcome))
 			}
-			r.record(ctx, runsTotal, 1, e.Queue, e.Kind, string(e.Outcome))
 		},
 		Sweep: func(s falldue.StatementStats) {
 			statement("sweep", s)
@@ -193,13 +247,19 @@ func (r *Recorder) Hooks() falldue.Hooks {
 func (r *Recorder) Run() falldue.Middleware {
 	return func(next falldue.HandlerFunc) falldue.HandlerFunc {
 		return func(ctx context.Context, run *falldue.Run) error {
-			r.record(ctx, workerWait, max(run.StartedAt.Sub(run.ReadyAt), 0).Seconds(), run.Queue, run.Kind)
+			runs := r.runsOf(run.Queue, run.Kind)
+			r.recordTo(ctx, &runs.workerWait, workerWait, max(run.StartedAt.Sub(run.ReadyAt), 0).Seconds(), run.Queue, run.Kind)
 			if limits := run.ReadyAt.Sub(run.DueAt); limits > 0 {
-				r.record(ctx, limitWait, limits.Seconds(), run.Queue, run.Kind)
+				r.recordTo(ctx, &runs.limitWait, limitWait, limits.Seconds(), run.Queue, run.Kind)
 			}
 			start := time.Now()
 			err := next(ctx, run)
-			r.record(ctx, handlerSeconds, time.Since(start).Seconds(), run.Queue, run.Kind, string(run.Outcome(err)), ErrorType(err))
+			took, outcome := time.Since(start).Seconds(), run.Outcome(err)
+			if outcome == falldue.OutcomeDone && err == nil {
+				r.recordTo(ctx, &runs.doneSeconds, handlerSeconds, took, run.Queue, run.Kind, string(outcome), "")
+			} else {
+				r.record(ctx, handlerSeconds, took, run.Queue, run.Kind, string(outcome), ErrorType(err))
+			}
 			return err
 		}
 	}
