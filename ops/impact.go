@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/store"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // Effect is what an override of policies would change for the tasks of its subject that wait
@@ -215,27 +215,36 @@ func newLimit(o backoff.Override) int {
 }
 
 const (
-	// maxReleaseSteps is the greatest number of steps of a release.
-	maxReleaseSteps = 60
-	maxRelease      = 7 * 24 * time.Hour
+	minRelease = 5 * time.Second
+	maxRelease = 7 * 24 * time.Hour
+	// maxReleaseSteps is the greatest number of steps of a release. One that is shorter than
+	// shortRelease has shortSteps.
+	maxReleaseSteps          = 60
+	shortRelease, shortSteps = 10 * time.Minute, 40
+	// appliedWithin is the time in which all workers apply an override.
+	appliedWithin = 2 * time.Second
 )
 
 // Release returns the steps of an override that releases tasks gradually, such as after a hold
 // or an outage. Without any override, many tasks of the subject would be due now. With these steps
-// they become due over a time, the longest overdue first, and equally many in each step. Pass the
+// they become due over a time, together with the tasks that would fall due in that time: the longest
+// overdue first, and equally many in each step, but none sooner than without any override. Pass the
 // steps to [Ops.SetPolicy], with an Until after that time. A step is a minute, or a 60th of the
 // time if that is more. A task that fails in the meantime also waits longer than under its policy.
-// The extra wait is at most as long as the release, or as the longest overdue task is late.
+// The extra wait is at most as long as the release, or as the longest overdue task is late, and shrinks to nothing.
 //
-// Release returns an error unless the time is 1 minute to 7 days, and the policies of the tasks are known.
+// In a release of less than ten minutes nothing becomes due for two seconds, in which workers apply the override. The
+// rest of the time has 40 steps.
+//
+// Release returns an error unless the time is 5 seconds to 7 days, and the policies of the tasks are known.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
-	if over < time.Minute || over > maxRelease {
-		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, time.Minute, maxRelease)
+	if over < minRelease || over > maxRelease {
+		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, minRelease, maxRelease)
 	}
 	if err := p.covers(s); err != nil {
 		return nil, err
 	}
-	late, names := lateTasks{now: p.At.UnixMicro()}, Override{Subject: s, IncludeOwn: includeOwn}
+	late, names := lateTasks{now: p.At.UnixMicro(), over: over, unit: time.Second}, Override{Subject: s, IncludeOwn: includeOwn}
 	for g, t := range p.all {
 		if !g.Delayed() || !names.Names(t) {
 			continue
@@ -246,30 +255,49 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		}
 		late.groups, late.delays = append(late.groups, g), append(late.delays, delayOf(g, policy))
 	}
-	width := max(time.Minute, (over+maxReleaseSteps-1)/maxReleaseSteps)
-	count := int64((over + width - 1) / width)
-	total := late.than(0)
+	begin, width := time.Duration(0), max(time.Minute, (over+maxReleaseSteps-1)/maxReleaseSteps)
+	if over < shortRelease {
+		late.unit, begin = time.Millisecond, appliedWithin
+		width = (over - begin + shortSteps - 1) / shortSteps
+	}
 	var steps []OverrideStep
-	for k := range count {
-		// At the end of the step those are due that are later than this.
-		extra := late.atMost(total*(k+1)/count) + time.Duration(k+1)*width
-		override, err := backoff.ParseOverride(fmt.Sprintf("original + %ds", min(int64(math.Ceil(extra.Seconds())), sqlgen.MaxDelay)))
-		if err != nil {
+	// add adds a step. At its end n tasks are due: those that are longest overdue, or fall due first.
+	add := func(after, end time.Duration, n int64) error {
+		extra := min(max((late.atMost(n)+end+late.unit-1)/late.unit*late.unit, 0), maxDelay)
+		text := "original"
+		if extra > 0 {
+			text += " + " + strconv.FormatFloat(extra.Seconds(), 'f', -1, 64) + "s"
+		}
+		override, err := backoff.ParseOverride(text)
+		steps = append(steps, OverrideStep{After: after, Formula: override})
+		return err
+	}
+	if begin > 0 {
+		if err := add(0, begin, 0); err != nil {
 			return nil, err
 		}
-		steps = append(steps, OverrideStep{After: time.Duration(k) * width, Formula: override})
+	}
+	total, count := late.than(-over), int64((over-begin+width-1)/width)
+	for k := range count {
+		after := begin + time.Duration(k)*width
+		if err := add(after, after+width, total*(k+1)/count); err != nil {
+			return nil, err
+		}
 	}
 	return steps, nil
 }
 
 // lateTasks are tasks that wait, with their delays.
 type lateTasks struct {
-	now    int64 // microseconds since 1970
+	now    int64         // microseconds since 1970
+	over   time.Duration // the least lateness that counts, negated
+	unit   time.Duration // of the times that atMost returns
 	groups []*store.Profiled
 	delays []time.Duration
 }
 
-// than returns how many tasks have been due for a time or longer.
+// than returns how many tasks have been due for a time or longer. If d is negative, it includes those that fall due
+// within -d.
 func (l lateTasks) than(d time.Duration) (n int64) {
 	for i, g := range l.groups {
 		n += dueBy(g, l.delays[i]+d, l.now)
@@ -277,17 +305,17 @@ func (l lateTasks) than(d time.Duration) (n int64) {
 	return n
 }
 
-// atMost returns the shortest time, in seconds, for which at most n tasks have been due.
+// atMost returns the shortest time, in the unit, for which at most n tasks have been due. It is -over or longer.
 func (l lateTasks) atMost(n int64) time.Duration {
-	least, most := int64(0), int64(sqlgen.MaxDelay)
+	least, most := -int64(l.over/l.unit), int64(maxDelay/l.unit)
 	for least < most {
-		if middle := (least + most) / 2; l.than(time.Duration(middle)*time.Second) <= n {
+		if middle := least + (most-least)/2; l.than(time.Duration(middle)*l.unit) <= n {
 			most = middle
 		} else {
 			least = middle + 1
 		}
 	}
-	return time.Duration(least) * time.Second
+	return time.Duration(least) * l.unit
 }
 
 // Overrides returns the steps of a ramp as an override with steps, for

@@ -68,9 +68,9 @@ func policyRampCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ramp SUBJECT over TIME",
 		Short: "Release due tasks gradually, then restore the policy",
-		Long: "Release the tasks that would be due now under the program's policy: the longest\n" +
-			"overdue first, and equally many in each minute. It replaces a hold or a slowdown, and\n" +
-			"ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+		Long: "Release the tasks that the program's policy makes due within TIME: the longest overdue\n" +
+			"first, and equally many in each minute. TIME is 5 seconds or more. The ramp replaces a\n" +
+			"hold or a slowdown, and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -40,7 +40,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `"over lunch": must be over and a duration`, []string{"ramp", "mail", "over", "lunch"}},
-			{exitUsage, `the duration 1s: must be 1m0s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
+			{exitUsage, `the duration 1s: must be 5s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
@@ -74,7 +74,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks wait\n +400  become due sooner\n$`)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* original +\S+ \S+  ann  the provider is slow  0 of 0$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  hold `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
-		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: original \+ \d+s, and 9 more steps until original \+ 600s after 9m, until `)
+		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: original \+ \d+s, and 9 more steps until original after 9m, until `)
 
 		s.run("policy", "slow", "mail", "4x", "--policy", "mail=10m")
 		out, err := s.fails(exitUsage, "policy", "clear", "mail", "--policy", "mail=10m")

@@ -68,7 +68,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		}
 		s.run("policy", "ramp", "charge", "over", "20m")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "original \+ \d+s" \(step 1 of 20\) is set for kind:charge until `)
+		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "original" \(step 1 of 20\) is set for kind:charge until `)
 		s.run("policy", "clear", "charge")
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
