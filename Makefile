@@ -199,6 +199,10 @@ dashboards: ## write Grafana's dashboards in grafana/ from internal/grafana
 quickstart: ## show what falldue does, on SQLite in a temporary file
 	go run ./examples/quickstart
 
+.PHONY: outage
+outage: ## show an outage: a policy changed meanwhile, a killed worker, a ramp; on SQLite in a temporary file
+	go run ./examples/outage
+
 # VitePress fails if a page links to one that does not exist.
 .PHONY: site
 site: npm ## build the documents as a site with search in site/dist, with npm

@@ -19,7 +19,7 @@
 // This file is the shop; it contains all uses of falldue that an application
 // needs. The other files simulate the outside world (world.go), prepare the
 // database (database.go), serve the web page (page.go), and display the rows of the task table while the tasks
-// run (watch.go, screen.go, lines.go, summary.go).
+// run (watch.go, screen.go, lines.go, summary.go). Package examples/outage shows an outage with thousands of tasks.
 package main
 
 import (
@@ -41,6 +41,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/demo"
 )
 
 func main() {
@@ -62,14 +63,14 @@ func quickstart(ctx context.Context, dsn string, hour time.Duration, out io.Writ
 	if hour < 10*time.Millisecond || hour > time.Hour {
 		return sum, fmt.Errorf("--hour is %v: must be from 10ms to 1h", hour)
 	}
-	db, closeDB, err := open(ctx, dsn)
+	db, _, closeDB, err := demo.Open(ctx, dsn)
 	if err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, closeDB()) }()
 
 	logger := slog.Default()
-	if isTerminal(out) {
+	if demo.IsTerminal(out) {
 		logger = slog.New(slog.DiscardHandler) // lines would break the table, which shows the same errors
 	}
 	queue, err := falldue.New(db, falldue.Config{

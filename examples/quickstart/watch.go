@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/demo"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -58,7 +59,7 @@ type watcher struct {
 
 func newWatcher(queue *falldue.Queue, hour time.Duration, out io.Writer, rules []rule) *watcher {
 	w := &watcher{queue: queue, every: max(hour/20, 5*time.Millisecond), rules: rules, rows: map[int64]row{}}
-	if isTerminal(out) {
+	if demo.IsTerminal(out) {
 		w.show = newScreen(out, hour, rules).show
 	} else {
 		w.show = newLines(out, rules).show
