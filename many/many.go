@@ -1,5 +1,5 @@
 // Package many runs a handler for many tasks of a kind together, for APIs that take a list and for statements that
-// insert many rows. [Handle] gathers the tasks and calls the function for each batch. Each task keeps its own run: its
+// insert many rows. [Handle] gathers the tasks and calls your function with each batch. Each task keeps its own run: its
 // lease, its timeout, its limits, its middleware, its events and its outcome.
 package many
 
@@ -17,10 +17,10 @@ import (
 // Config limits the batches. The zero value is ready for use.
 type Config[A any] struct {
 	// Most is how many tasks a batch has at most: 2 to 1,000, and no more than the Concurrency of the kind's queue, since
-	// each task occupies a handler of the queue while it waits and runs. With a multiple of Most as Concurrency, a batch
-	// gathers while another one runs. Defaults to 100, or to Concurrency if that is less.
+	// each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most, one batch
+	// can gather while another runs. Defaults to 100, or to Concurrency if that is less.
 	Most int
-	// Wait is how long the first task of a batch waits for more, up to an hour. A batch that has Most tasks does not wait.
+	// Wait is how long the first task of a batch waits for more, up to an hour. A batch of Most tasks runs immediately.
 	// The timeout of a task includes its wait. Defaults to 100 milliseconds.
 	Wait time.Duration
 	// GroupBy returns the same text for tasks that can be in one batch, such as the customer of a task. Defaults to nil:
@@ -33,8 +33,8 @@ type Batch[A any] struct {
 	// Tasks are in the order in which they began to wait. Their methods work as in any handler: with DoneTx of each task,
 	// all tasks are completed in one transaction with the writes of the function.
 	Tasks []falldue.Task[A]
-	// Errs has an element for each task, nil at first. An error that the function stores there ends that task, as the
-	// error of a handler does: the task is retried, or has the outcome of [falldue.Discard], [falldue.Snooze],
+	// Errs has an element for each of Tasks, nil at first. Store a task's error there. It counts as the error that a
+	// handler returns for the task: the task is retried, or has the outcome of [falldue.Discard], [falldue.Snooze],
 	// [falldue.Again] or [falldue.RetryAfter].
 	Errs []error
 
@@ -46,8 +46,8 @@ func NewBatch[A any](tasks ...falldue.Task[A]) *Batch[A] {
 	return &Batch[A]{Tasks: tasks, Errs: make([]error, len(tasks))}
 }
 
-// Context returns the context of the task with an index in Tasks. It ends when the task is cancelled, has lost its lease or
-// has timed out, even if the rest of the batch continues.
+// Context returns the context of Tasks[i]. It ends when the task is cancelled, has lost its lease or has timed out, even if
+// the rest of the batch continues.
 func (b *Batch[A]) Context(i int) context.Context {
 	if b.contexts == nil {
 		return context.Background()
@@ -55,15 +55,15 @@ func (b *Batch[A]) Context(i int) context.Context {
 	return b.contexts[i]
 }
 
-// Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. It returns nil
-// if the tasks without an error in Batch.Errs are done, and otherwise the error for them. Middleware, hooks and the
-// history see each task.
+// Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. Its
+// result is the outcome of the tasks without an error in Batch.Errs: nil if they are done, and otherwise their error.
+// Middleware, hooks and the history see each task.
 //
-// If fn panics, the attempts of these tasks fail with a [falldue.PanicError]. The context of fn has the values of the first
-// task's context. It ends when the contexts of all tasks have ended.
+// If fn panics, the tasks without an error in Batch.Errs fail with a [falldue.PanicError]. The context of fn has the values
+// of the first task's context. It ends when the contexts of all tasks have ended.
 //
-// A task that still waits when its worker stops is released, and its attempt does not count. A task whose payload cannot be
-// decoded fails without being in a batch.
+// A task that still waits for its batch when the worker stops is released, and its attempt does not count. A task whose
+// payload cannot be decoded fails without being in a batch.
 //
 // [falldue.Queue.Run] returns an error that wraps [falldue.ErrInvalid] if cfg is invalid.
 func Handle[A any](q *falldue.Queue, kind falldue.Kind[A], cfg Config[A], fn func(ctx context.Context, b *Batch[A]) error, list ...falldue.Middleware) {

@@ -9,16 +9,17 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Cursor is how far a step has come: an id, an offset, or any other value that can be stored as JSON.
+// Cursor records how far a step has come: an id, an offset, or any other value that can be stored as JSON of up to
+// Config.MaxPayload bytes.
 type Cursor[C any] struct {
 	step *steplog.Step
 	name string
 	at   C
 }
 
-// DoFrom runs a step that saves how far it has come: fn begins at the cursor, and saves the cursor while it
-// works, after each batch for example. If fn does not return, or returns an error, the next attempt
-// continues from the last saved cursor. All else is as for [Do].
+// DoFrom runs a step that saves how far it has come: fn begins at [Cursor.At], and saves the cursor while it
+// works, for example after each batch. If fn returns an error, or its worker dies, the next attempt
+// continues from the last saved cursor. DoFrom is otherwise like [Do].
 func DoFrom[C, T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context, c *Cursor[C]) (T, error)) (T, error) {
 	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		c := &Cursor[C]{step: step, name: name}
@@ -31,11 +32,11 @@ func DoFrom[C, T, A any](ctx context.Context, t falldue.Task[A], name string, fn
 	})
 }
 
-// At returns the cursor that was saved last, in this run or an earlier one, or the zero value.
+// At returns the cursor that was saved last, in this run or an earlier one, or the zero value if none was saved.
 func (c *Cursor[C]) At() C { return c.at }
 
-// Save saves the cursor, and waits until it is stored. Then, if the worker begins to stop, it returns an error that
-// wraps [falldue.ErrStopping]. A handler that returns the error releases its task, which is due
+// Save saves the cursor, and waits until it is stored. If the worker has begun to stop by then, Save returns an error
+// that wraps [falldue.ErrStopping]. A handler that returns that error releases its task, which is due
 // immediately: the next worker continues from the cursor, and no attempt is used up. [Do] lists the
 // other errors.
 func (c *Cursor[C]) Save(ctx context.Context, at C) error {
@@ -46,7 +47,9 @@ func (c *Cursor[C]) Save(ctx context.Context, at C) error {
 }
 
 // SaveTx saves the cursor in a transaction on the queue's database, with the writes of a batch: both commit
-// together, so that each batch is written exactly once. Commit the transaction, and then call [Cursor.Stopping].
+// together, so that each batch is written exactly once. Commit the transaction, and then call [Cursor.Stopping],
+// because SaveTx does not check whether the worker stops. If the commit fails, return its error: [Cursor.At] does not
+// go back.
 func (c *Cursor[C]) SaveTx(ctx context.Context, tx falldue.Tx, at C) error {
 	if err := store.CheckTx(tx); err != nil {
 		return invalid("step %q: %w", c.name, err)
@@ -54,7 +57,7 @@ func (c *Cursor[C]) SaveTx(ctx context.Context, tx falldue.Tx, at C) error {
 	return c.save(ctx, tx, at)
 }
 
-// Stopping returns an error that wraps [falldue.ErrStopping] if the worker begins to stop, and nil otherwise.
+// Stopping returns an error that wraps [falldue.ErrStopping] if the worker has begun to stop, and nil otherwise.
 func (c *Cursor[C]) Stopping() error { return explain(c.step.Stopping()) }
 
 func (c *Cursor[C]) save(ctx context.Context, tx falldue.Tx, at C) error {

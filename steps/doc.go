@@ -4,9 +4,9 @@
 //	charge, err := steps.Do(ctx, t, "charge", func(ctx context.Context) (string, error) { … })
 //	label, err := steps.Do(ctx, t, "label", func(ctx context.Context) (string, error) { … })
 //
-// [Do] is for calls to other systems, [DoTx] for writes to the queue's database, which happen exactly
+// Use [Do] for calls to other systems, [DoTx] for writes to the queue's database, which happen exactly
 // once, and [DoFrom] for long loops, which continue where they stopped.
 //
 // The steps of a task run one after another, in the same order and with the same names in each attempt.
-// A task has up to 1,000 steps. They are deleted with their task.
+// A task has up to 1,000 steps. They are stored in the queue's database, and are deleted with their task.
 package steps

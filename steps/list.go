@@ -17,19 +17,22 @@ type Step struct {
 	// Number is the place of the step, from 1.
 	Number int
 	Name   string
-	// Done reports whether the step has succeeded. Otherwise it runs, or it has failed or was lost.
+	// Done reports whether the step has succeeded. Otherwise the step is running, has failed, or was lost with
+	// its run.
 	Done bool
-	// Result is the result of a step that is done. Cursor is what another one has saved, or nil.
+	// Result is the result of a step that is done. Cursor is the last saved cursor of a step that is not done. Each
+	// is nil otherwise.
 	Result, Cursor json.RawMessage
-	// Crashes is how many runs were lost while the step ran, because their workers died for example. A
+	// Crashes is how many runs were lost while the step ran, for example because their workers died. A
 	// lost run is counted when the task runs again.
 	Crashes int
-	// Fence is the fence of the run that wrote last.
+	// Fence is the fencing token of the run that last wrote this record.
 	Fence int64
-	// StartedAt is when the step last began, and UpdatedAt when the step last began, saved its cursor or
-	// succeeded, both by the database's clock.
+	// StartedAt is when the step last began. UpdatedAt is when it last began, saved its cursor or succeeded.
+	// Both are times of the database's clock.
 	StartedAt, UpdatedAt time.Time
-	// DecodeError is why the queue's codec cannot decode the result or the cursor, which are nil then, or nil.
+	// DecodeError is the error of the queue's codec if it cannot decode the result or the cursor. Result and Cursor
+	// are nil then.
 	DecodeError error
 }
 
@@ -38,8 +41,8 @@ type queue interface {
 	Decoded(p falldue.Place, stored []byte) ([]byte, error)
 }
 
-// Of returns the recorded steps of a task, in their order. It returns none for a task whose handler has used no
-// steps. The error wraps [falldue.ErrNotFound] if there is no such task.
+// Of returns the recorded steps of the task with an id, in their order. It returns no steps for a task whose handler
+// has used none. The error wraps [falldue.ErrNotFound] if there is no such task.
 func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	s := hooks.StoreOf(q)
 	t, err := s.Task(ctx, id)
@@ -70,7 +73,7 @@ func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	return list, nil
 }
 
-// Forget deletes the steps of a task, so that its next attempt runs all of them again. The error wraps
+// Forget deletes the recorded steps of the task with an id, so that its next attempt runs all of them again. The error wraps
 // [falldue.ErrRunning] for a task that runs, and [falldue.ErrNotFound] if there is no such task.
 func Forget(ctx context.Context, q *falldue.Queue, id int64) error {
 	s := hooks.StoreOf(q)

@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	// ErrChanged means that a handler has steps in another order or with other names than an earlier
-	// attempt of the task has recorded. The text has both names. No step has run again.
+	// ErrChanged means that the order or the names of a handler's steps differ from the steps that an
+	// earlier attempt of the task has recorded. The error's text has both names. No step has run again.
 	ErrChanged = steplog.ErrChanged
-	// ErrNotCommitted means that the function of [DoTx] returned nil, and that the transaction with the
-	// record of its step has not committed.
+	// ErrNotCommitted means that the function passed to [DoTx] returned nil, although the transaction in
+	// which it recorded the step has not committed.
 	ErrNotCommitted = errors.New("falldue: the transaction of a step did not commit")
 )
 
@@ -28,19 +28,22 @@ var (
 // fn runs again if its worker dies before the result is recorded. Pass an idempotency key made from
 // Task.ID and the name to systems that accept one.
 //
-// A name has 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the first a letter or digit, and occurs once in a run. The
-// result is stored as JSON of up to Config.MaxPayload bytes, through the queue's codec, and Do returns the
-// result as it is read from that JSON. An error of fn is returned with the name of the step, and wrapped.
+// A name has 1 to 100 of the characters A-Z a-z 0-9 . _ : / @ -, and begins with a letter or digit. All steps of
+// a task have different names. The result is stored as JSON of up to Config.MaxPayload bytes, through the queue's
+// codec. Do always returns the result as decoded from that JSON, even when fn has just run. An error from fn is
+// wrapped, with the name of the step in its text.
 //
 // Other errors are:
-//   - [ErrChanged], if the task has recorded another step in this place;
+//   - [ErrChanged], if the task has recorded a step with another name in this place;
 //   - [falldue.ErrLeaseLost], if the task no longer belongs to this worker, so nothing is recorded;
-//   - [falldue.ErrStopping], if the worker begins to stop before the step begins. A handler that returns
+//   - [falldue.ErrStopping], if the worker has begun to stop before the step begins. A handler that returns
 //     that error releases its task: the task is due immediately, and the run uses up no attempt;
-//   - [falldue.ErrInvalid], for a name or a result that cannot be stored, a step within another one, and more
-//     than 1,000 steps.
+//   - [falldue.ErrInvalid], for a name or a result that cannot be stored, a name that occurs twice, a step within
+//     another step, and more than 1,000 steps;
+//   - the cause of the end of ctx, if ctx has ended before the step begins;
+//   - errors of the database and of the codec.
 //
-// Return them from the handler.
+// Do wraps these errors. Return them from the handler.
 func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context) (T, error)) (T, error) {
 	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		return finish(ctx, step, name, func() (T, error) { return fn(ctx) })
@@ -49,10 +52,10 @@ func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(c
 
 // DoTx runs a step that writes to the queue's database: its writes and its record commit together, so that
 // they happen exactly once. fn begins a transaction, writes, calls record with the transaction and the result, and
-// commits. All else is as for [Do].
+// commits. DoTx is otherwise like [Do].
 //
-// If fn returns nil although its transaction did not commit, the error is [ErrNotCommitted]. For the last
-// step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.
+// If fn returns nil although its transaction did not commit, the error wraps [ErrNotCommitted]. If fn returns nil
+// without a call of record, the error wraps [falldue.ErrInvalid]. For the last step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.
 func DoTx[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context, record func(tx falldue.Tx, result T) error) error) (T, error) {
 	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		record := func(tx falldue.Tx, result T) error {

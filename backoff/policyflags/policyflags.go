@@ -1,14 +1,14 @@
 // Package policyflags lets the user of a program choose the retry policy of kinds that set none,
 // with flags or environment variables:
 //
-//	--default-retry-limit      retries, 25 by default
+//	--default-retry-limit      number of retries, 25 by default
 //	--default-retry-base       B, a duration such as 15s
-//	--default-retry-exponent   E, a number
+//	--default-retry-exponent   E, a number from 0, such as 4
 //	--default-retry-jitter     J, a duration such as 30s
 //
-// A retry after the n-th failure waits for B + n^E seconds, plus a random part of up to n·J.
-// Set all three flags of the formula, or none. A flag that is not set has its value from the
-// environment, such as FALLDUE_DEFAULT_RETRY_LIMIT.
+// The retry after the n-th failure waits for B plus n^E seconds, plus a random time of up to n·J.
+// Set all of B, E and J, or none of them. A flag that is not set takes its value from an environment
+// variable with its name, such as FALLDUE_DEFAULT_RETRY_LIMIT for --default-retry-limit.
 package policyflags
 
 import (
@@ -38,10 +38,10 @@ var formulaFlags = []policyFlag{
 
 var limitFlag = policyFlag{"default-retry-limit", "`number` of retries after which a task of a kind without a policy is dead (default 25)", checkCount}
 
-// Add adds the flags to a set, and returns a function that returns the policy, for
-// Config.DefaultPolicy. Call that function after the flags have been parsed. Without any value the
-// policy is the zero Policy, which is the library's default. The error names the flag or the
-// variable, and the allowed values.
+// Add adds the flags to fs, and returns a function that returns the policy for
+// Config.DefaultPolicy. Call that function after the flags have been parsed. If no flag and no variable
+// is set, it returns the zero Policy, which is the library's default. Its error names the flag or the
+// variable that is missing or invalid, and the allowed values.
 func Add(fs *flag.FlagSet) func() (backoff.Policy, error) {
 	given := map[string]*string{}
 	for _, f := range append([]policyFlag{limitFlag}, formulaFlags...) {
