@@ -94,6 +94,10 @@ var measures = []measure{
 		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, two of each key concurrently; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",
 	},
 	{
+		name: "drain_with_history", unit: "tasks/s", settings: settings{done: deleted}, run: drainWithHistory,
+		about: "as drain_deleted, while a hundred other workers write the history of their runs into the same rows, ten a second, as they do after each minute",
+	},
+	{
 		name: "drain_flow", unit: "tasks/s", settings: settings{done: deleted}, run: drainFlow,
 		about: "as drain_deleted, but the tasks are the members of one batch, after which one more task runs",
 	},
