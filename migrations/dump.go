@@ -11,16 +11,16 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Format is the format of the migrations of some tool.
+// Format is the file format of a migration tool.
 type Format string
 
 // The formats of [Dump].
 const (
-	// Goose has one file for each migration, with annotations.
+	// Goose has one file for each migration, with both directions and goose's annotations.
 	Goose Format = "goose"
 	// GolangMigrate has one file for each direction: N_name.up.sql, N_name.down.sql.
 	GolangMigrate Format = "golang-migrate"
-	// Atlas has one file of plain SQL for each migration, upwards only.
+	// Atlas has one file of plain SQL for each migration, without the way back.
 	Atlas Format = "atlas"
 )
 
@@ -33,17 +33,18 @@ var ErrFormat = errors.New("migrations: unknown format")
 // File is a file with a migration, or with one direction of it.
 type File struct{ Name, Text string }
 
-// DumpParams selects the files that [Dump] returns.
+// DumpParams selects the files that [Dump] returns. Tables and Format are required.
 type DumpParams struct {
 	Tables dialect.Tables
 	Format Format
-	// Start is the number of the first file. The others follow it one by one. It may
-	// be a timestamp such as 20060102150405. Defaults to 1.
+	// Start is the number of the first file. Each further file has the next number. Start
+	// may be a timestamp such as 20060102150405. Defaults to 1.
 	Start int64
 }
 
 // Dump returns the migrations of an engine as files for another tool, oldest first.
-// Its error wraps [ErrFormat] for an unknown format.
+// Its error wraps [ErrFormat] for an unknown format. It also returns an error for a
+// negative Start, and for Tables that are not valid for d.
 func Dump(d dialect.Server, p DumpParams) ([]File, error) {
 	format, start := p.Format, cmp.Or(p.Start, 1)
 	if !slices.Contains(Formats, format) {

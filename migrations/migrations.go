@@ -1,8 +1,11 @@
 // Package migrations creates and changes falldue's tables.
 //
-// The SQL is in a folder for each family of engines, in numbered files of goose's
-// format. Names of tables stand there in braces, and [FS] fills them in.
-// [Migrator] runs the migrations. [Dump] returns them for other tools.
+// [Migrator] runs the migrations. [Dump] returns them for other tools. [FS] returns
+// them as files in goose's format.
+//
+// The sources are numbered SQL files in the folders postgres, mysql (for MySQL, MariaDB
+// and TiDB) and sqlite. They contain the names of tables in braces, such as {tasks},
+// which FS replaces.
 package migrations
 
 import (
@@ -26,7 +29,8 @@ import (
 var templates embed.FS
 
 // FS returns the migrations of an engine as files in goose's format, with the
-// names of the tables filled in. It returns an error if tables is not valid for d.
+// names of the tables filled in. It returns the error of [dialect.Tables.Validate] if
+// tables is not valid for d.
 func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 	if err := tables.Validate(d); err != nil {
 		return nil, err
@@ -69,16 +73,18 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 }
 
 // ErrNewer is wrapped by the errors of a [Migrator] for tables that a newer
-// release has migrated. This release does not know their columns.
+// release of falldue has migrated. This release does not know their columns.
 var ErrNewer = errors.New("the tables are of a newer release of falldue")
 
 // ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has
-// created, for example from the files of [Dump]. Nothing records their version.
+// created, for example from the files of [Dump]. falldue's table of migrations is missing
+// then, and the version of the tables is unknown.
 var ErrForeign = errors.New("another tool has created the tables")
 
-// Migrator runs the migrations of one database. Any number of processes can use
-// one at the same time: one process does the work, and the others wait for it, up to
-// 5 minutes. The error after that says who holds the lock.
+// Migrator runs the migrations of one database. Any number of processes can migrate
+// the database at the same time: one process does the work, and the others wait for it,
+// up to 5 minutes. The error after that names the session that holds the lock, if the
+// server shows it.
 type Migrator struct {
 	db          *sql.DB
 	files       fs.FS
@@ -114,8 +120,8 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 }
 
 // Up migrates the tables to the newest version, and returns how many migrations it
-// ran: 0 if the tables were at that version already. It creates their schema if that
-// does not exist.
+// ran: 0 if the tables were at that version already. It creates the schema of the
+// tables if the schema does not exist.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
 	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
 		if err := m.createSchema(ctx); err != nil {
@@ -232,8 +238,8 @@ func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) 
 
 // Status is the state of one migration.
 type Status struct {
-	Name    string
-	Version int64
+	Name    string // the name of its file
+	Version int64  // the number at the beginning of the name
 	Applied bool
 }
 

@@ -1,7 +1,7 @@
-// Package queuetest is the conformance suite of falldue. It checks what falldue
-// guarantees on any engine and driver. The name of each case is a sentence that
-// must be true. To run the suite on a database of your own, call [TestQueue]
-// from a test:
+// Package queuetest is the conformance suite of falldue. It checks the guarantees
+// that falldue gives on every engine and driver. The name of each case is a
+// sentence that must be true. To run the suite on your own database or driver,
+// call [TestQueue] from a test:
 //
 //	func TestConformance(t *testing.T) {
 //		queuetest.TestQueue(t, queuetest.Harness{
@@ -28,27 +28,29 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// Harness gives the suite access to a database.
+// Harness gives the suite access to databases. DSN and Open are required.
 type Harness struct {
 	// DSN creates an empty database and returns its DSN. It is called once for
-	// each case.
+	// each case, from concurrent subtests. Drop the database with t.Cleanup: the
+	// suite closes its pools first.
 	DSN func(t *testing.T) string
 	// Open opens a connection pool on that database. A case calls it again for
 	// each worker that must not share a pool with another.
 	Open func(dsn string) (*sqlx.DB, error)
 	// New makes a queue on a pool. Defaults to [falldue.New].
 	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
-	// Begin begins a transaction on a pool of Open, as programs do with the driver's
-	// library. opts may be nil. Defaults to a *sqlx.Tx.
+	// Begin begins a transaction on a pool that Open returned, as a program begins its
+	// own transactions with the driver's library. opts may be nil. Defaults to a *sqlx.Tx.
 	Begin func(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*Transaction, error)
 	// OnlyCallersTx selects the cases that use Begin.
 	OnlyCallersTx bool
-	// Only selects the cases whose name contains it. Defaults to all cases. The
-	// test fails if no name does.
+	// Only selects the cases whose names contain this text. Defaults to all cases. The
+	// test fails if no case is selected.
 	Only string
 }
 
-// Transaction is a transaction of a program that calls falldue. Tx is what it passes on.
+// Transaction is a transaction that the calling program has begun. Tx is the value that it passes to falldue, for
+// example to EnqueueTx.
 type Transaction struct {
 	falldue.Tx
 	Commit, Rollback func() error

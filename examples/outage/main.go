@@ -1,19 +1,20 @@
 // Outage shows what an operator can do while a partner is down, in half a minute:
 //
 //  1. Thousands of webhook deliveries fail, and are retried together: a thundering herd. Other tasks continue.
-//  2. The retry policy is changed from outside. All countdowns move, and no row of a task is written.
-//  3. A worker is killed. Another worker runs its tasks when their leases have ended.
+//  2. The retry policy is changed from outside the workers. All countdowns move, without a write to any task's row.
+//  3. A worker is killed. Another worker runs the killed worker's tasks when their leases have expired.
 //  4. The partner is back. A ramp releases the backlog gradually, without a herd.
 //
-// Without arguments it runs on SQLite in a temporary file. It also runs on a server:
+// Without arguments it runs on SQLite in a temporary file. With --dsn it runs on a server:
 //
 //	go run ./examples/outage
 //	go run ./examples/outage --dsn 'postgres://user:password@localhost/shop?sslmode=disable'
+//	go run ./examples/outage --dsn 'user:password@tcp(localhost)/shop'
 //
 // The names of its tables begin with outage_. It drops them when it ends.
 //
-// The file worker.go has what an application needs: a kind of task, a handler and a worker. The calls in script.go are
-// an operator's. The other files are the partner (world.go), the comparison of rows (rows.go), and what you see
+// The file worker.go is the application: a kind of task, a handler and a worker. The file script.go makes the calls of
+// an operator. The other files simulate the partner (world.go), compare the rows (rows.go), and draw the screen
 // (view.go, chart.go).
 package main
 

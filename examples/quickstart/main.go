@@ -1,13 +1,13 @@
 // Quickstart simulates one day of an online shop, in which an hour lasts a second:
 //
-//   - The shop asks an ERP for the status of its orders. The ERP does not send
-//     notifications, so "not ready yet" is an error, and the task asks again:
-//     soon at first, then less and less often.
-//   - The shop notifies a partner of each order through a webhook, which is down
-//     for the first hours of the day.
+//   - The shop asks its ERP system for the status of each order. The ERP does not
+//     send notifications, so the handler returns "not ready yet" as an error, and
+//     the task asks again: soon at first, then less and less often.
+//   - The shop notifies a partner of each order through a webhook. The partner is
+//     down for the first hours of the day.
 //   - The shop books an invoice that is invalid, so every attempt fails.
 //
-// Without arguments it runs on SQLite in a temporary file. It also runs on a
+// Without arguments it runs on SQLite in a temporary file. With --dsn it runs on a
 // server:
 //
 //	go run ./examples/quickstart

@@ -1,4 +1,4 @@
-// Package demo has what the demonstrations in examples share: a temporary database, and a screen that is redrawn.
+// Package demo has the shared parts of the demonstrations in examples: a temporary database, and a screen that is redrawn.
 package demo
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Open opens the database that dsn names. If dsn is empty, it opens a temporary SQLite file, which closeDB removes.
-// It returns the DSN that it has used.
+// used is dsn, or the DSN of that file.
 func Open(ctx context.Context, dsn string) (db *sqlx.DB, used string, closeDB func() error, err error) {
 	remove := func() error { return nil }
 	if dsn == "" {
@@ -32,8 +32,8 @@ func Open(ctx context.Context, dsn string) (db *sqlx.DB, used string, closeDB fu
 	return db, dsn, func() error { return errors.Join(db.Close(), remove()) }, nil
 }
 
-// DropTables drops falldue's tables, and more, with names that begin with prefix. It has its own context, since the
-// context of the run may have ended.
+// DropTables drops falldue's tables whose names begin with prefix, and the tables prefix+more. It uses its own context,
+// of 10 seconds, since the context of the run may have ended.
 func DropTables(db *sqlx.DB, prefix string, more ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -32,13 +32,13 @@ func IsTerminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Screen draws lines over the lines that it drew before.
+// Screen draws lines on a terminal, over the lines that it drew before.
 type Screen struct {
 	Out    io.Writer
 	height int // number of lines of the last drawing
 }
 
-// Draw draws lines.
+// Draw replaces the lines of the last call with lines.
 func (s *Screen) Draw(lines []string) {
 	var b strings.Builder
 	b.WriteString(wrapOff)
