@@ -9,18 +9,22 @@ import (
 // and workers of falldue ask Caps and never the name of an engine, so that an
 // engine is described here and nowhere else.
 //
-// [DefaultServer] has the Caps of each engine, and [Probe] corrects them by
-// what the server says of itself.
+// [DefaultServer] has the Caps of each engine, and [Probe] adjusts them to the
+// server that it queries.
+//
+// A comment such as "LockRows: ..." describes the feature that a server with
+// the field has.
 type Caps struct {
 	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without it a
 	// worker makes one claim at a time.
 	LockRows bool
-	// SkipLocked: FOR UPDATE SKIP LOCKED leaves out rows that others have
+	// SkipLocked: FOR UPDATE SKIP LOCKED leaves out rows that other transactions have
 	// locked. It keeps workers from waiting for each other; no guarantee of
 	// falldue rests on it.
 	SkipLocked bool
-	// SharedLock is the end of a SELECT that locks the rows that it returns against
-	// changes. On most engines several transactions can hold that lock.
+	// SharedLock is the clause that ends a SELECT and locks the returned rows against
+	// changes, such as " for share". On most engines several transactions can hold that
+	// lock. It is required with LockRows.
 	SharedLock string
 	// SingleWriter: one transaction at a time writes to the database. A
 	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
@@ -29,26 +33,27 @@ type Caps struct {
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
 	// SingleWriter, as the writer, separated by semicolons.
 	Begin string
-	// DirtyReads: outside of a transaction that Begin begins, a session reads what others
-	// have not committed, by its default isolation level.
+	// DirtyReads: the session's default isolation level is READ UNCOMMITTED. It reads
+	// uncommitted changes of other sessions, except in a transaction that Begin begins.
 	DirtyReads bool
-	// OddSession is a query whose one text says what in the session's settings keeps falldue from
-	// working, and what to do; it is empty if nothing does. Each connection is asked, as its
-	// settings may differ from other sessions. It is "" where no session can be odd.
+	// OddSession is a query that returns one text: a setting of the session with which falldue
+	// cannot work, and a fix, or an empty text if there is no such setting. falldue runs it on each
+	// connection, because the settings of sessions may differ. It is "" on engines without such
+	// settings.
 	OddSession string
-	// InTransaction is a query whose one integer is 1 inside a transaction. It is set where a server
-	// can undo a transaction while it prepares a statement, and report no error.
+	// InTransaction is a query that returns one integer, which is 1 inside a transaction. It is set
+	// for servers that can roll back a transaction while they prepare a statement, without an error.
 	InTransaction string
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
-	// Locks is the kind of lock, on no row, that a session can hold.
+	// Locks is the kind of lock that a session can hold on a number or a name instead of a row.
 	Locks Locks
 	// TransactionPooling: a pooler gives each transaction, and each statement outside
 	// of one, any session that is free. Nothing may be prepared by name, and a lock
 	// lasts no longer than its transaction.
 	TransactionPooling bool
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
-	// while it waits for a standby, though the standby does not have it.
+	// while it waits for a standby, although the standby does not have the transaction.
 	CancelledCommitSucceeds bool
 	// LossWithoutCode: the driver's error for a lost connection has neither a code nor a
 	// type. The connection itself knows that it is lost ([database/sql/driver.Validator]).
@@ -59,13 +64,13 @@ type Caps struct {
 	// IDStep is the distance between two automatic ids of one INSERT. It is 0
 	// with InsertReturning, which returns the ids.
 	IDStep int64
-	// AscendingIDs: a task has a greater automatic id than those stored before it.
+	// AscendingIDs: a task has a greater automatic id than all tasks stored before it.
 	AscendingIDs bool
 	// UpdateReturning: UPDATE … RETURNING and DELETE … RETURNING.
 	UpdateReturning bool
-	// WritableCTE: UPDATE … RETURNING inside WITH, and before it AS MATERIALIZED.
+	// WritableCTE: UPDATE … RETURNING inside WITH, after a subquery AS MATERIALIZED.
 	WritableCTE bool
-	// Lateral: a subquery in FROM may use the columns of what stands before it.
+	// Lateral: a subquery in FROM may use the columns of the tables before it.
 	Lateral bool
 	// JSONLateral: LATERAL may use the columns of a JSON_TABLE, and reads an index in its order
 	// if ORDER BY names all columns of that index. LIMIT takes no column.
@@ -89,8 +94,8 @@ type Caps struct {
 	// UnionValues: VALUES may stand in a UNION, where it is cheaper than a SELECT
 	// for each row.
 	UnionValues bool
-	// TypedParameters: the server gives each parameter one type, from where it
-	// stands, and needs a cast where that says nothing.
+	// TypedParameters: the server derives one type for each parameter from its place
+	// in the statement, and needs a cast where the place determines no type.
 	TypedParameters bool
 	// DynamicTypes: any column may hold a value of any type, and comparing two
 	// columns may convert one of them, which no index serves; a unary plus makes
@@ -107,46 +112,46 @@ type Caps struct {
 	BigResult bool
 	// LaneExpression: the index of tasks holds the columns of a lane as one text,
 	// because comparing them one by one costs the engine more than making that
-	// text. Sweeps use that index only with Lateral. The catalog of indexes is
-	// pg_index.
+	// text. A lane is a group of tasks with equal delay. Sweeps, which look for due
+	// tasks lane by lane, use that index only with Lateral.
 	LaneExpression bool
 	// JoinHints: /*+ inl_join(t) */ makes a join look up the rows of t by their
-	// key. Without it the server goes by statistics, which may date from when the
-	// table was empty, and then reads the whole table for each batch.
+	// key. Without it the server relies on statistics. If they date from when the
+	// table was empty, it reads the whole table for each batch.
 	JoinHints bool
-	// CachesStatistics: the server plans by what it counted when it opened a
-	// table, perhaps an empty one, until SHOW INDEX makes it count again. Sweeps
-	// would read every waiting task.
+	// CachesStatistics: the server plans with the row count from when it opened the
+	// table, perhaps an empty table, until SHOW INDEX makes it count again. Without
+	// that, sweeps would read every waiting task.
 	CachesStatistics bool
-	// ValueStatistics: the server counts how often values occur in a column and
-	// takes a value that it has not seen for rare. It then prefers an equality on
+	// ValueStatistics: the server counts how often values occur in a column, and
+	// treats a value that it has not counted as rare. It then prefers an equality on
 	// a column without an index to a lookup by key.
 	ValueStatistics bool
 	// KeepsPlans: a prepared statement keeps its plan when the table grows, until
-	// statistics are updated. One that takes long is therefore prepared anew.
+	// statistics are updated. falldue therefore prepares a slow statement anew.
 	KeepsPlans bool
 
 	// Catalog is where the server describes itself.
 	Catalog Catalog
 	// Explain begins a statement that returns the plan of another one, and WholeTable is a
 	// regular expression that matches a line of such a plan that reads a whole table or
-	// index. TABLE stands for what the plan calls the table.
+	// index. In WholeTable, TABLE stands for the table's name in the plan.
 	Explain, WholeTable string
 
 	// Schemas: a database has schemas, and CREATE SCHEMA makes them.
 	Schemas bool
-	// ReservedPrefix begins the names that belong to the engine itself.
+	// ReservedPrefix is the beginning of names that are reserved for the engine, or "".
 	ReservedPrefix string
-	// AmbiguousMissingTable: the error for a missing table has the code of other
-	// mistakes, too. The table sqlite_schema says which tables there are.
+	// AmbiguousMissingTable: the error for a missing table has the same code as other
+	// mistakes. The table sqlite_schema lists the tables.
 	AmbiguousMissingTable bool
 	// Migrations is the folder of package migrations that is written for the
 	// engine.
 	Migrations string
 }
 
-// Locks is a kind of lock that a session holds on no row, but on a number or
-// a name.
+// Locks is a kind of lock that a session holds on a number or a name instead
+// of a row.
 type Locks int
 
 // The kinds of such locks.
@@ -155,8 +160,8 @@ const (
 	NoLocks Locks = iota + 1
 	// AdvisoryLocks: pg_try_advisory_lock and its like, by a 64-bit number.
 	AdvisoryLocks
-	// NamedLocks: GET_LOCK and RELEASE_LOCK, by a name that holds for all
-	// databases of the server.
+	// NamedLocks: GET_LOCK and RELEASE_LOCK, by a name that all databases of the
+	// server share.
 	NamedLocks
 )
 
@@ -204,11 +209,12 @@ const (
 	ValueLists
 )
 
-// Grows reports whether a statement is longer the more rows enter it.
+// Grows reports whether the text of a statement grows with its number of rows.
 func (r RowSource) Grows() bool { return r != Arrays }
 
-// Validate reports everything that c leaves open or that contradicts itself. A
-// server with such Caps would get statements that were made for another.
+// Validate returns an error that lists all required fields that are missing and
+// all fields that contradict each other, or nil. With such Caps, falldue would
+// send a server statements that were made for another one.
 func (c Caps) Validate() error {
 	var errs []error
 	must := func(ok bool, text string) {

@@ -1,5 +1,5 @@
 // Package dialect describes database engines. It holds how an engine writes
-// names, parameters, numbers and moments ([Dialect]), what the errors of its
+// names, parameters, numbers and moments, which are points in time ([Dialect]), what the errors of its
 // drivers mean ([Class]), what a server can do ([Caps], [Server]), and what the
 // tables of falldue are called ([Tables]). It contains no statements of
 // falldue.
@@ -47,8 +47,8 @@ const (
 	Int
 	// Text is text of any length.
 	Text
-	// JSON is what the columns of JSON documents take, made from text. Where
-	// these are columns of text, Cast returns the expression as it is.
+	// JSON is the type of the columns for JSON documents, cast from text. Where
+	// these columns have a text type, Cast returns the expression as it is.
 	JSON
 )
 
@@ -65,10 +65,10 @@ type Clock struct {
 	Micros func(moment string) string
 	// Moment turns whole microseconds since 1970 into a moment.
 	Moment func(micros string) string
-	// Due is true where column, of a user's own table and not one of falldue's,
-	// holds a moment that is at least a delay ago. The delay is passed both as
-	// whole microseconds and as seconds in double precision; Due uses one of
-	// them. utc says that a column without a time zone is in UTC and not in the
-	// time zone of the session.
+	// Due returns the condition that the moment in column is at least a delay ago.
+	// The column is in a user's own table, not in one of falldue's. The delay is
+	// passed both as whole microseconds and as seconds in double precision, and Due
+	// uses one of them. If utc is set, the values of a column without a time zone
+	// are in UTC, and otherwise in the time zone of the session.
 	Due func(column, micros, seconds string, utc bool) string
 }

@@ -83,8 +83,8 @@ var Names = func() (names []Name) {
 	return names
 }()
 
-// Of returns the dialect of the named engine. Its error, for a name that is
-// not in [Names], lists those.
+// Of returns the dialect of the named engine. Its error for an unknown name
+// lists [Names].
 func Of(name Name) (Dialect, error) {
 	s, err := DefaultServer(name)
 	if err != nil {
@@ -93,9 +93,9 @@ func Of(name Name) (Dialect, error) {
 	return s.Dialect, nil
 }
 
-// DefaultServer returns a server of the named engine as [Probe] finds it where
-// nothing is out of the ordinary, for text that is made without a server, such
-// as a dump of migrations. Its error is [Of]'s.
+// DefaultServer returns the description of an ordinary server of the named engine,
+// without a version. Use it instead of [Probe] to make SQL without a server, such as a
+// dump of migrations. Its error for an unknown name lists [Names].
 func DefaultServer(name Name) (Server, error) {
 	for _, s := range engines {
 		if s.Name() == name {

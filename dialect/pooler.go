@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// ErrTransactionPooling is the error of [Probe], [PoolTransactions] and statements if the
+// ErrTransactionPooling is wrapped by errors of [Probe], [PoolTransactions] and statements if the
 // driver's settings cannot work behind a pooler in transaction mode. Such a pooler gives each
-// transaction any free session: it may lack the statements that the driver prepared, or have
-// statements of another process. It wraps [ErrUnsupported].
+// transaction any free session. The session may lack the statements that the driver prepared, or have
+// statements of another process. ErrTransactionPooling wraps [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
 	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
 
-// PoolTransactions returns s as it is behind a pooler in transaction mode, with
-// [Caps].TransactionPooling. [Probe] calls it when it finds such a pooler. Its error
+// PoolTransactions returns the description of s behind a pooler in transaction mode,
+// with [Caps].TransactionPooling set. [Probe] calls it when it finds such a pooler. Its error
 // wraps [ErrTransactionPooling] if the driver of db does not send a statement with
 // its arguments in one step, and [ErrUnsupported] for an engine other than
 // PostgreSQL.

@@ -25,16 +25,18 @@ type Server struct {
 }
 
 // ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
-// old or lacks something that falldue needs. The text names it and suggests a fix.
+// old, lacks a feature that falldue needs, or has an unsuitable setting. The text
+// names the feature or setting, and suggests a fix.
 var ErrUnsupported = errors.New("database server not supported")
 
-// Queryer is what [Probe] queries: a *sqlx.DB, *sql.DB, *sql.Conn or transaction.
+// Queryer is the argument of [Probe]: a *sqlx.DB, *sql.DB, *sql.Conn or transaction.
 type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Probe asks a server what it is and returns its description. Its error wraps
-// [ErrUnsupported] for a server that falldue cannot work on.
+// Probe asks a server for its engine, version and settings, and returns its
+// description. Its error wraps [ErrUnsupported] for a server, or a session's
+// settings, with which falldue cannot work.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version() limit 1").Scan(&text); err != nil { // MySQL's sql_select_limit may be 0
@@ -155,8 +157,8 @@ func probeSession(ctx context.Context, db Queryer, odd string) error {
 	return OddSession(what)
 }
 
-// OddSession returns the error for what the query of [Caps.OddSession] has returned, or nil if that
-// is empty. It wraps [ErrUnsupported].
+// OddSession returns an error for the text that the query [Caps.OddSession] has returned, or nil if the
+// text is empty. The error wraps [ErrUnsupported].
 func OddSession(what string) error {
 	if what == "" {
 		return nil

@@ -8,20 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// Tables is where falldue's tables are. Their names are Prefix and then tasks,
+// Tables names the place of falldue's tables. The name of each table is Prefix and then tasks,
 // attempts, policies, progress, steps, permits, uniques, changes, workers, schedules, flows,
 // edges, minutes, sample, audit or migrations.
 type Tables struct {
-	// Schema is the schema of the tables, on engines with [Caps].Schemas. "" is
-	// the connection's search path.
+	// Schema is the schema of the tables, on engines with [Caps].Schemas. With "", the
+	// connection's search path determines it.
 	Schema string
-	// Prefix starts the name of each table and index.
+	// Prefix starts the name of each table and index. It is required: 1 to 40 letters,
+	// digits and underscores, not beginning with a digit.
 	Prefix string
 }
 
 var prefixPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 
-// Validate reports a prefix or a schema that a server cannot have.
+// Validate returns an error if s cannot have tables with this prefix or schema.
 func (t Tables) Validate(s Server) error {
 	if !prefixPattern.MatchString(t.Prefix) {
 		return fmt.Errorf("table prefix %.100q: must be 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
@@ -45,7 +46,7 @@ func (t Tables) Validate(s Server) error {
 	return nil
 }
 
-// Name returns the quoted name of one of the tables, with its schema.
+// Name returns the quoted name of a table, such as "tasks", with its prefix and schema.
 func (t Tables) Name(d Dialect, table string) string {
 	name := d.Quote(t.Prefix + table)
 	if t.Schema != "" {

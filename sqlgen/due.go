@@ -8,26 +8,26 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// DueParams names the columns of a table that holds tasks.
+// DueParams names the columns of a table of tasks. Both columns are required.
 type DueParams struct {
-	// Table is the table, or its alias, that has both columns. Defaults to none:
-	// column names without a table.
+	// Table is the table, or its alias, that qualifies the names of both columns.
+	// Defaults to column names without a table.
 	Table string
-	// AttemptsColumn holds how often the task has failed, as any type of number.
+	// AttemptsColumn counts the failed attempts of a task, in any numeric type.
 	AttemptsColumn string
-	// UpdatedAtColumn holds the moment that the delay counts from: a TIMESTAMP
+	// UpdatedAtColumn holds the moment at which the delay begins: a TIMESTAMP
 	// or DATETIME on MySQL, MariaDB and TiDB, a timestamptz or timestamp on
 	// PostgreSQL, and on SQLite whatever julianday reads: the text that
 	// CURRENT_TIMESTAMP and datetime() give, or a Julian day.
 	UpdatedAtColumn string
-	// UTC says that the column is a DATETIME, or a timestamp without time
-	// zone, whose values are in UTC. Defaults to the session's time zone, in
-	// which now() fills such a column; TIMESTAMP and timestamptz columns need
-	// that default. SQLite's functions know UTC only.
+	// UTC is for a DATETIME, or a timestamp without time zone, whose values are in
+	// UTC. By default, values are in the session's time zone, in which now() fills
+	// such a column. TIMESTAMP and timestamptz columns need that default. SQLite
+	// ignores UTC: its times are always in UTC.
 	//
-	// In the hour that summer time repeats when it ends, a DATETIME or a timestamp
-	// in the session's zone does not say which of the two it means, and the task
-	// may run up to an hour early or late. Other columns have no such hour.
+	// When summer time ends, one hour occurs twice. In the session's time zone, a
+	// DATETIME or a timestamp without time zone in that hour is ambiguous, and the
+	// task may run up to an hour early or late. Other columns are unambiguous.
 	UTC bool
 }
 
@@ -35,14 +35,17 @@ type DueParams struct {
 //
 //	updated_at <= now - f(attempts)
 //
-// for a table of any shape. now is read from the database's clock, and the time between
-// is counted as it passes, also across a change of summer time. The column stands
-// alone on the left of a comparison, so that an index serves the predicate where attempts are a
-// literal. On SQLite, which stores moments as text, it is the argument of
-// julianday(), which can be indexed, too. The delay is exact to the microsecond.
+// for a table with any other columns. now is the time of the database's clock. The wait
+// is elapsed time, even across the beginning or the end of summer time. The delay is exact
+// to the microsecond, and does not include the jitter.
 //
-// Names are quoted and may have any characters but NUL. Due's error names the
-// column that is missing.
+// No index serves the predicate, because it compares two columns. Use it for thousands of
+// waiting rows, not for millions. If a query fixes the number of attempts to a literal, an
+// index on the updated-at column, or on its julianday() on SQLite, can serve it: the column
+// stands alone on the left.
+//
+// Names are quoted and can have any characters except NUL. Due returns an error that
+// names the column if its name is empty, or contains NUL.
 func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 	attempts, err := column(d, p.Table, p.AttemptsColumn)
 	if err != nil {

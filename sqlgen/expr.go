@@ -36,12 +36,12 @@ type (
 		Op   BinaryOp
 		X, Y Expr
 	}
-	// Call is the value of a function for its arguments.
+	// Call is a call of a function with its arguments.
 	Call struct {
 		Func Func
 		Args []Expr
 	}
-	// If is Then if the condition holds, and Else if it does not.
+	// If is Then if Cond is met, and Else otherwise.
 	If struct {
 		Cond       Compare
 		Then, Else Expr

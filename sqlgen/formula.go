@@ -14,11 +14,13 @@ import (
 // by any number of goroutines. The zero value is the formula 0.
 //
 // f is total. At every n it has a value between 0 and [MaxDelay], in Go and on
-// every engine, without an error, NULL, infinity or NaN: f(n) = 0 for n below
-// 1, f(n) = f([MaxAttempts]) for n above MaxAttempts, a result below 0 counts
-// as 0, one above MaxDelay as MaxDelay, and every intermediate value is limited
-// to 1e100, and is 0 if its absolute value is below 1e-100. [Func] has the values of
-// functions where mathematics gives them none.
+// every engine, without an error, NULL, infinity or NaN:
+//
+//   - f(n) = 0 for n below 1, and f(n) = f([MaxAttempts]) for n above MaxAttempts.
+//   - A result below 0 counts as 0, and a result above MaxDelay as MaxDelay.
+//   - The absolute value of every intermediate value is limited to 1e100. An
+//     intermediate value is 0 if its absolute value is below 1e-100.
+//   - The functions of type [Func] have values even where mathematics defines none.
 type Formula struct {
 	expr Expr
 	body *node
@@ -28,8 +30,8 @@ type Formula struct {
 // names its delay many times could exceed it.
 const maxRendered = 8192
 
-// Compile makes a formula of a tree. Its error names what is wrong with the
-// tree.
+// Compile compiles a tree into a formula. It returns an error for an invalid node,
+// such as a [Delay], and for a tree beyond the limits of this package.
 func Compile(e Expr) (Formula, error) {
 	if err := check(e, false); err != nil {
 		return Formula{}, fmt.Errorf("sqlgen: %w", err)
@@ -37,8 +39,8 @@ func Compile(e Expr) (Formula, error) {
 	return compile(e, guard{})
 }
 
-// CompileJitter is Compile for the formula of a jitter, whose Delay is the
-// given formula.
+// CompileJitter is like [Compile] for the formula of a jitter, in which the node
+// [Delay] has the value of delay.
 func CompileJitter(e Expr, delay Formula) (Formula, error) {
 	if err := check(e, true); err != nil {
 		return Formula{}, fmt.Errorf("sqlgen: %w", err)
@@ -112,7 +114,7 @@ func (f Formula) Expr() Expr {
 	return f.expr
 }
 
-// String writes the formula as Parse reads it.
+// String returns the formula as text that [Parse], or [ParseJitter] for a jitter, parses.
 func (f Formula) String() string { return f.Expr().String() }
 
 // IsZero reports whether f is 0 at every n.
@@ -126,7 +128,7 @@ func (f Formula) Eval(n int64) float64 {
 	return f.root().eval(float64(min(n, MaxAttempts)))
 }
 
-// Micros returns f(n) in microseconds, rounded to the nearest, halves up.
+// Micros returns f(n) rounded to the nearest microsecond. Half a microsecond is rounded up.
 func (f Formula) Micros(n int64) int64 { return micros(f.Eval(n)) }
 
 func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6) + 0.5)) }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// SyntaxError is the reason why a text is not a formula, and its position.
+// SyntaxError explains why a text is not a formula, and where in the text the error is.
 type SyntaxError struct {
 	Text string // the whole text
 	Pos  int    // the byte of Text at which the error is, counted from 0
@@ -25,26 +25,28 @@ func (e *SyntaxError) Error() string {
 
 // Scope defines the names that a text may use in addition to the language's.
 type Scope struct {
-	// Names maps a name to the expression that replaces it.
+	// Names maps a name to the expression that replaces it. These names take
+	// precedence over n, delay, the constants and the macros.
 	Names map[string]Expr
-	// Macros maps a name to a macro, which is called as
-	// name(parameter=value, ...), or by its name alone.
+	// Macros maps a name to a macro, which the text calls as
+	// name(parameter=value, ...), or by its name without parentheses. The
+	// names of the language's functions take precedence.
 	Macros map[string]Macro
-	// Called is called with each call of a macro, unless it is nil.
+	// Called, unless it is nil, is called after each successful call of a macro.
 	Called func(MacroCall)
-	// Jitter says that the text is the formula of a jitter, which may use the
-	// name delay.
+	// Jitter is set for the formula of a jitter, which may use the name delay.
 	Jitter bool
 }
 
-// Macro returns the expression that replaces a call.
+// Macro returns the expression that replaces a call. Its error becomes a
+// [SyntaxError] at the position of the call.
 type Macro func(MacroCall) (Expr, error)
 
 // MacroCall is a call of a macro.
 type MacroCall struct {
 	Name string
 	Args []MacroArg
-	// Whole reports whether the call is the whole text.
+	// Whole reports whether the text consists only of this call.
 	Whole bool
 }
 
