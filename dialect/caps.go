@@ -33,8 +33,8 @@ type Caps struct {
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
 	// SingleWriter, as the writer, separated by semicolons.
 	Begin string
-	// DirtyReads: the session's default isolation level is READ UNCOMMITTED. It reads
-	// uncommitted changes of other sessions, except in a transaction that Begin begins.
+	// DirtyReads: the default isolation level of sessions is READ UNCOMMITTED. Statements
+	// read uncommitted changes of other sessions, except in a transaction that Begin begins.
 	DirtyReads bool
 	// OddSession is a query that returns one text: a setting of the session with which falldue
 	// cannot work, and a fix, or an empty text if there is no such setting. falldue runs it on each
@@ -48,9 +48,9 @@ type Caps struct {
 	Embedded bool
 	// Locks is the kind of lock that a session can hold on a number or a name instead of a row.
 	Locks Locks
-	// TransactionPooling: a pooler gives each transaction, and each statement outside
-	// of one, any session that is free. Nothing may be prepared by name, and a lock
-	// lasts no longer than its transaction.
+	// TransactionPooling: a pooler gives any free session to each transaction, and to each
+	// statement outside of a transaction. Statements must not be prepared by name, and a
+	// lock lasts no longer than its transaction.
 	TransactionPooling bool
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
 	// while it waits for a standby, although the standby does not have the transaction.
@@ -213,8 +213,8 @@ const (
 func (r RowSource) Grows() bool { return r != Arrays }
 
 // Validate returns an error that lists all required fields that are missing and
-// all fields that contradict each other, or nil. With such Caps, falldue would
-// send a server statements that were made for another one.
+// all fields that contradict each other, or nil. With invalid Caps, falldue would
+// send a server statements that were made for another server.
 func (c Caps) Validate() error {
 	var errs []error
 	must := func(ok bool, text string) {

@@ -40,9 +40,12 @@ type DueParams struct {
 // to the microsecond, and does not include the jitter.
 //
 // No index serves the predicate, because it compares two columns. Use it for thousands of
-// waiting rows, not for millions. If a query fixes the number of attempts to a literal, an
-// index on the updated-at column, or on its julianday() on SQLite, can serve it: the column
-// stands alone on the left.
+// waiting rows, not for millions. For one number of attempts, an index on both columns
+// serves it if a subquery replaces the attempts column with a literal:
+//
+//	select id from (select id, 3 as attempts, updated_at from jobs where attempts = 3) j where …
+//
+// On SQLite, the second part of such an index is julianday(updated_at).
 //
 // Names are quoted and can have any characters except NUL. Due returns an error that
 // names the column if its name is empty, or contains NUL.

@@ -135,8 +135,8 @@ func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6
 
 // SQL returns f as an expression of the engine's double precision type, in
 // seconds. attempts is SQL for n: a quoted column, or a literal. It occurs in the
-// expression several times, so that it must not be a placeholder that is matched
-// with its argument by position. For 15s + n^4 on PostgreSQL:
+// expression several times, so it must not be a placeholder that is matched
+// with its argument by position. The SQL for 15s + n^4 on PostgreSQL:
 //
 //	case when "attempts" between 1 and 2147483647 then least(15::float8 + power("attempts"::float8, 4::float8), 3153600000::float8)
 //	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end
@@ -147,7 +147,7 @@ func (f Formula) SQL(d dialect.Dialect, attempts string) string {
 }
 
 // MicrosSQL returns f as an expression of a 64-bit integer type, in
-// microseconds, rounded as Micros rounds. attempts is as for SQL.
+// microseconds, rounded as by [Formula.Micros]. attempts is as for [Formula.SQL].
 func (f Formula) MicrosSQL(d dialect.Dialect, attempts string) string {
 	most := strconv.FormatInt(f.Micros(MaxAttempts), 10)
 	if f.root().op == opNum {
