@@ -277,7 +277,13 @@ func (r *Recorder) Enqueue() falldue.EnqueueMiddleware {
 			start := time.Now()
 			receipts, err := next(ctx, tx, tasks)
 			took, failed, queue := time.Since(start).Seconds(), ErrorType(err), ""
-			counts := map[enqueued]float64{} // tasks of each series
+			var last enqueued
+			n := 0 // tasks in a row that are like the last one
+			count := func() {
+				if n > 0 {
+					r.record(ctx, enqueuedTotal, float64(n), last.queue, last.kind, strconv.FormatBool(last.existed), failed)
+				}
+			}
 			for i := range tasks {
 				e := enqueued{QueueOf(&tasks[i]), tasks[i].Kind(), i < len(receipts) && receipts[i].Existed}
 				if i == 0 {
@@ -285,11 +291,13 @@ func (r *Recorder) Enqueue() falldue.EnqueueMiddleware {
 				} else if queue != e.queue {
 					queue = "" // tasks of several queues
 				}
-				counts[e]++
+				if e != last {
+					count()
+					last, n = e, 0
+				}
+				n++
 			}
-			for e, n := range counts {
-				r.record(ctx, enqueuedTotal, n, e.queue, e.kind, strconv.FormatBool(e.existed), failed)
-			}
+			count()
 			r.record(ctx, statementSeconds, took, "enqueue", queue, failed)
 			return receipts, err
 		}
