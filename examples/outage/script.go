@@ -33,9 +33,9 @@ type result struct {
 	waiting, moved, ran, written int
 	// The mails of the killed worker, and how many of them the other worker ran.
 	lost, takenOver int
-	// The columns of the chart, and the one in which the ramp begins.
-	columns []int
-	ramp    int
+	// The columns of the chart, the one in which the ramp begins, and how many steps the ramp has.
+	columns     []int
+	ramp, steps int
 }
 
 // script is the course of the outage. It does what an operator would do.
@@ -187,7 +187,7 @@ func (s *script) release(ctx context.Context) error {
 		return err
 	}
 	r, end := &s.result, time.Now().Add(s.ramp)
-	r.ramp = s.world.column()
+	r.ramp, r.steps = s.world.column(), len(steps)
 	s.view.say("The partner is back. A ramp releases the backlog:")
 	s.view.note("$ falldue policy ramp %s over %v", s.webhook.Name(), s.ramp)
 	if err := s.until(ctx, func() (bool, error) { return time.Now().After(end), nil }); err != nil {

@@ -44,7 +44,7 @@ var mail = falldue.NewKind[order]("order.mail", falldue.KindConfig{ImmediateLost
 func newQueue(db *sqlx.DB, name string, second time.Duration) (*falldue.Queue, error) {
 	return falldue.New(db, falldue.Config{
 		Prefix: prefix, Name: name, Concurrency: 200,
-		Lease: max(2*second, time.Second), // how long the tasks of a dead worker wait for another worker
+		Lease: 3 * time.Second, // how long the tasks of a dead worker wait for another worker
 	})
 }
 
