@@ -45,13 +45,43 @@ func dashboard(ctx context.Context, c *config, db database, s subject) (values, 
 	if err != nil {
 		return nil, err
 	}
+	list, err := f.lists(ctx)
+	if err != nil {
+		return nil, err
+	}
 	warm = warm[dashViewers:] // the first views wait for the database
 	slices.Sort(warm)
-	v := values{"": milliseconds(warm[len(warm)*95/100]), "dashboard_first_ms": milliseconds(slices.Max(took))}
+	v := values{"": milliseconds(warm[len(warm)*95/100]), "dashboard_first_ms": milliseconds(slices.Max(took)), "dashboard_list_ms": milliseconds(list)}
 	if db.counts {
 		v["dashboard_statements"], v["dashboard_statements_100"] = float64(one), float64(all)
 	}
 	return v, nil
+}
+
+// dashLists are lists of package dash that find many tasks, few, or none.
+var dashLists = []string{"/tasks", "/tasks?order=oldest", "/tasks?kind=waiting.0", "/tasks?key=key:7", "/tasks?phase=backing_off", "/tasks?phase=running", "/tasks?state=done", "/tasks?match=timeout", "/failures", "/queues"}
+
+// lists returns the longest time of a list of tasks.
+func (f *falldueSubject) lists(ctx context.Context) (longest time.Duration, err error) {
+	h, err := dash.New(f.producer, dash.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range dashLists {
+		took, failed := view(ctx, h, path)
+		longest, err = max(longest, took), errors.Join(err, failed)
+	}
+	return longest, errors.Join(err, h.Close(ctx))
+}
+
+// view looks at a page.
+func view(ctx context.Context, h http.Handler, path string) (took time.Duration, err error) {
+	begin, w := time.Now(), httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	if took = time.Since(begin); w.Code != http.StatusOK {
+		err = fmt.Errorf("%s: status %d: %.300s", path, w.Code, w.Body)
+	}
+	return took, err
 }
 
 // views has viewers look at the first page of a new handler, each several times, and returns how many
@@ -75,12 +105,11 @@ func (f *falldueSubject) views(ctx context.Context, db database, viewers, times 
 		var mu sync.Mutex
 		for i := range viewers {
 			all.Go(func() {
-				begin, w := time.Now(), httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
-				list[i] = time.Since(begin)
-				if w.Code != http.StatusOK {
+				took, err := view(ctx, h, "/")
+				list[i] = took
+				if err != nil {
 					mu.Lock()
-					failed = fmt.Errorf("the first page: status %d: %.300s", w.Code, w.Body)
+					failed = err
 					mu.Unlock()
 				}
 			})
