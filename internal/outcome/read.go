@@ -40,9 +40,13 @@ func ToEnd(err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	f := *FailureOf(err)
-	f.Cancellation = f.Is(ErrStopping) || f.Is(context.Canceled)
-	f.Text, f.Causes = storable.Text(err.Error()), CausesOf(err)
+	read := FailureOf(err)
+	cancelled, text := read.Is(ErrStopping) || read.Is(context.Canceled), storable.Text(err.Error())
+	if err == error(read) && text == read.Text && cancelled == read.Cancellation { //nolint:errorlint // an error that wraps it has causes of its own
+		return read // most failures are
+	}
+	f := *read
+	f.Cancellation, f.Text, f.Causes = cancelled, text, CausesOf(err)
 	return &f
 }
 
