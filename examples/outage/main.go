@@ -70,7 +70,7 @@ func outage(ctx context.Context, cfg settings, out io.Writer) (r result, err err
 		return r, err
 	}
 	defer func() { err = errors.Join(err, closeDB()) }()
-	queue, err := newQueue(db, "", cfg.second)
+	queue, err := newQueue(db, "")
 	if err != nil {
 		return r, err
 	}

@@ -41,7 +41,7 @@ func newWebhook(second time.Duration) falldue.Kind[order] {
 var mail = falldue.NewKind[order]("order.mail", falldue.KindConfig{ImmediateLostRetries: 3})
 
 // newQueue returns the queue. A worker has a name.
-func newQueue(db *sqlx.DB, name string, second time.Duration) (*falldue.Queue, error) {
+func newQueue(db *sqlx.DB, name string) (*falldue.Queue, error) {
 	return falldue.New(db, falldue.Config{
 		Prefix: prefix, Name: name, Concurrency: 200,
 		Lease: 3 * time.Second, // how long the tasks of a dead worker wait for another worker
@@ -106,7 +106,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	queue, err := newQueue(db, cfg.Name, cfg.Second)
+	queue, err := newQueue(db, cfg.Name)
 	if err != nil {
 		return errors.Join(err, closeDB())
 	}
