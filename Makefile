@@ -110,10 +110,11 @@ OLDEST = $(shell go list -m -f '{{.GoVersion}}')
 
 .PHONY: portable
 portable: export GOTOOLCHAIN = $(if $(filter go$(basename $(OLDEST)),$(basename $(shell go env GOVERSION))),local,go$(OLDEST))
-portable: ## compile code and tests with the oldest Go release, and type-check code for Windows, macOS and 32 bits
+portable: ## compile code and tests with the oldest Go release, try JSON v2, and type-check code for Windows, macOS, 32 bits
 	go version
 	set -e; for module in . cmd/falldue faults examples/transactions examples/moving examples/telemetry examples/webhooks internal/testdb/serve; do go -C $$module vet ./...; done
 	set -e; for module in $(EXPORTERS); do $(call standalone,$$module,vet,./...); done
+	go -C internal/platforms test -count=1 .
 	go -C internal/platforms run . '$(CURDIR)' windows/amd64,darwin/arm64,linux/386 $(LIBRARY)
 	go -C internal/platforms run . '$(CURDIR)/cmd/falldue' windows/amd64,darwin/arm64 ./...
 	go -C internal/platforms run . '$(CURDIR)/internal/testdb/serve' windows/amd64,darwin/arm64 ./...

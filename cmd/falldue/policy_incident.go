@@ -69,7 +69,7 @@ func policyRampCommand() *cobra.Command {
 		Use:   "ramp SUBJECT over TIME",
 		Short: "Release due tasks gradually, then restore the policy",
 		Long: "Release the tasks that the program's policy makes due within TIME: the longest overdue\n" +
-			"first, and equally many in each minute. TIME is 5 seconds or more. The ramp replaces a\n" +
+			"first, and equally many in each step. TIME is 5 seconds or more. The ramp replaces a\n" +
 			"hold or a slowdown, and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),

@@ -10,8 +10,8 @@ import (
 // height is the number of lines of the bars.
 const height = 6
 
-// chart draws a bar for each number: the requests in a time of this width. Below are the numbers of the events, which
-// happened in the columns marks, and the time.
+// chart draws a column for each number of requests. A column lasts for width. Two lines below have the numbers of the
+// events, at the columns in marks, and the time.
 func chart(numbers []int, width time.Duration, marks []int) []string {
 	most := slices.Max(append(slices.Clone(numbers), 1))
 	columns := len(numbers)

@@ -38,7 +38,7 @@ func newView(out io.Writer, queue *falldue.Queue, w *world) *view {
 	return v
 }
 
-// say shows an event, with a number that the chart shows, too.
+// say shows an event and its number. The chart marks the event with the same number.
 func (v *view) say(format string, args ...any) {
 	column := v.world.column()
 	v.marks = append(v.marks, column)

@@ -90,7 +90,8 @@ type workerConfig struct {
 	Second           time.Duration
 }
 
-// work runs tasks until the standard input ends: when the program that has started it stops it, or dies.
+// work runs tasks until its standard input ends. The program that has started it closes that input to stop it, and the
+// system closes it if that program dies.
 func work() error {
 	var cfg workerConfig
 	if err := json.Unmarshal([]byte(os.Getenv(workerVariable)), &cfg); err != nil {

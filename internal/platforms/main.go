@@ -65,8 +65,11 @@ func check(folder, system, processor string, patterns []string) (int, error) {
 			}
 		}
 	})
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		return 0, fmt.Errorf("%s/%s: %d errors", system, processor, failed)
+	case checked == 0:
+		return 0, fmt.Errorf("%s/%s: no package of %s", system, processor, folder)
 	}
 	return checked, nil
 }
