@@ -7,6 +7,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -52,6 +53,8 @@ const (
 	// maxSearched is the greatest number of tasks that a page looks at to match phases and
 	// payloads.
 	maxSearched = 10_000
+	// fewPages is the greatest number of pages of tasks that are few, so that a page takes them from the index.
+	fewPages = 20
 	// maxSearchedBytes is the number of bytes of payloads after which a page ends.
 	maxSearchedBytes = 64 << 20
 	// searchedAtOnce is the number of tasks that are read together to match their payloads.
@@ -65,7 +68,7 @@ const (
 // [Page].Bounded reports whether it stopped at that number. Tasks that come and go do not shift pages. Pass options at
 // most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
 func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
-	return o.list(ctx, f, list, func(*search) {})
+	return o.list(ctx, f, list, func(s *search) { s.indexed = true })
 }
 
 // TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx
@@ -119,6 +122,8 @@ type search struct {
 	brief, phaseless bool
 	// unfinished leaves out finished tasks.
 	unfinished bool
+	// indexed allows a page to look in the index first.
+	indexed bool
 	// undecodable is how many tasks it could not match so far, because their payloads are not
 	// known.
 	undecodable int64
@@ -146,6 +151,18 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 	}
 	if s.matches == nil && s.f.Phase == "" {
 		f.Limit = most
+		if s.selective(f, most) {
+			ids, all, err := s.ids(ctx, f, states, min(maxSearched, fewPages*most))
+			if err != nil || all && len(ids) == 0 {
+				return nil, false, false, err
+			}
+			if all {
+				n := min(most, len(ids))
+				s.after = ids[n-1]
+				found, err = s.read(ctx, func() ([]store.Task, error) { return s.o.store.TasksOf(ctx, f, ids[:n]) })
+				return found, len(ids) > n, false, err
+			}
+		}
 		found, err = s.read(ctx, func() ([]store.Task, error) { return s.rows(ctx, f) })
 		if n := len(found); n > 0 {
 			s.after = found[n-1].ID
@@ -195,7 +212,7 @@ func (s *search) batches(ctx context.Context, f store.Filter) (next func(after i
 		most = searchedAtOnce
 	}
 	if s.f.Phase != "" {
-		ids, all, err := s.unfinishedIDs(ctx, f)
+		ids, all, err := s.ids(ctx, f, []falldue.State{falldue.StateOpen, falldue.StateSnoozed}, maxSearched)
 		if err != nil {
 			return nil, 0, false, err
 		}
@@ -228,25 +245,32 @@ func (s *search) batches(ctx context.Context, f store.Filter) (next func(after i
 // nothing reads no tasks.
 func nothing(int64) ([]falldue.TaskInfo, bool, error) { return nil, true, nil }
 
-// unfinishedIDs lists the ids of unfinished tasks that match a filter, in the filter's order, and
-// reports whether the list has all: up to maxSearched.
-func (s *search) unfinishedIDs(ctx context.Context, f store.Filter) (ids []int64, all bool, err error) {
-	queues, states := []string{f.Queue}, []string{f.State}
+// selective reports whether the index may find the tasks of a page sooner than their order does: those of a state or
+// of a key. It does not find the tasks that only a transaction sees.
+func (s *search) selective(f store.Filter, most int) bool {
+	return s.indexed && most <= store.MaxBatch && (f.State != "" || f.Key != "" && !storable.HasParts(f.Key))
+}
+
+// ids lists the ids of the tasks that match a filter, in the filter's order, and reports whether the list has all: up
+// to most. It reads those of the filter's state, or of states.
+func (s *search) ids(ctx context.Context, f store.Filter, states []falldue.State, most int) (ids []int64, all bool, err error) {
+	queues := []string{f.Queue}
 	if f.Queue == "" {
 		if queues, err = s.o.store.Queues(ctx); err != nil {
 			return nil, false, err
 		}
 	}
-	if f.State == "" {
-		states = []string{string(falldue.StateOpen), string(falldue.StateSnoozed)}
+	if f.State != "" {
+		states = []falldue.State{falldue.State(f.State)}
 	}
 	for _, f.Queue = range queues {
-		for _, f.State = range states {
-			found, err := s.o.store.IDs(ctx, f, maxSearched+1-len(ids))
+		for _, state := range states {
+			f.State = string(state)
+			found, err := s.o.store.IDs(ctx, f, most+1-len(ids))
 			if err != nil {
 				return nil, false, err
 			}
-			if ids = append(ids, found...); len(ids) > maxSearched {
+			if ids = append(ids, found...); len(ids) > most {
 				return nil, false, nil
 			}
 		}

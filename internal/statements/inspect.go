@@ -100,7 +100,7 @@ func (b *builder) setFilter(p ListParams) {
 	}
 	b.set("in state", "")
 	if p.Queue && p.State {
-		b.setInState()
+		b.setInState(p.Key && !p.Part)
 	}
 	filter := ""
 	for _, f := range []struct {

@@ -54,12 +54,16 @@ func laneParam(c column) string {
 }
 
 // setInState sets the fragment {in state}. It leads an engine whose index has the
-// text of lanes to the lanes of :queue in :state. Other engines find these lanes
-// by their columns.
-func (b *builder) setInState() {
+// text of lanes to the lanes of :queue in :state, of :key alone if key is true. Other
+// engines find these lanes by their columns.
+func (b *builder) setInState(key bool) {
 	b.set("in state", "")
 	if b.server.Caps.LaneExpression {
+		lanes := "{text :queue} || ' ' || {text :state} || "
+		if key {
+			lanes += "' ' || {text :key} || "
+		}
 		// In the columns' collation "!" comes right after the space.
-		b.set("in state", ` and {lane text} > {text :queue} || ' ' || {text :state} || ' ' and {lane text} < {text :queue} || ' ' || {text :state} || '!'`)
+		b.set("in state", " and {lane text} > "+lanes+"' ' and {lane text} < "+lanes+"'!'")
 	}
 }

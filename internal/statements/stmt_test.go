@@ -143,6 +143,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"watch_lane":            statements.WatchLane(s, tables),
 		"newest_in_lane":        statements.NewestInLane(s, tables),
 		"list_ids":              statements.ListIDs(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseUnfinished}),
+		"list_ids_of_key":       statements.ListIDs(s, tables, statements.ListParams{Key: true}),
 		"list_some":             statements.ListSome(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseRunning, Brief: true}, room),
 		"list_newest":           statements.List(s, tables, statements.ListParams{Newest: true, Upto: true}),
 		"span_newest":           statements.Span(s, tables, statements.ListParams{Newest: true, Kind: true}),
