@@ -20,7 +20,7 @@ import (
 // back instead of committing them.
 type planted struct {
 	driver.Driver
-	change        func(statement string) string
+	rewrites      *rewrites
 	forgetsCommit bool
 }
 
@@ -42,10 +42,7 @@ func (d planted) Open(dsn string) (driver.Conn, error) {
 }
 
 func (c plantedConn) PrepareContext(ctx context.Context, statement string) (driver.Stmt, error) {
-	if c.bug.change != nil {
-		statement = c.bug.change(statement)
-	}
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, statement)
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, c.bug.rewrites.change(statement))
 }
 
 func (c plantedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -63,33 +60,50 @@ func (t forgetfulTx) Commit() error { return t.Rollback() }
 // rewrite is a change of statements: in those that match when, find becomes put.
 type rewrite struct{ when, find, put string }
 
-// rewritten returns a function that applies rewrites. At the end of the test each of
-// them must have changed a statement.
-func rewritten(t *testing.T, rewrites ...rewrite) func(string) string {
-	met := make([]atomic.Bool, len(rewrites))
+// rewrites are the changes of a bug, and which of them have changed a statement.
+type rewrites struct {
+	all []rewrite
+	met []atomic.Bool
+}
+
+// rewritten returns a bug's changes. At the end of the test each of them must have changed a statement.
+func rewritten(t *testing.T, all ...rewrite) *rewrites {
+	r := &rewrites{all, make([]atomic.Bool, len(all))}
 	t.Cleanup(func() {
 		if t.Skipped() {
 			return
 		}
-		for i := range met {
-			if !met[i].Load() {
-				t.Errorf("no statement matches %+v", rewrites[i])
+		for i := range r.met {
+			if !r.met[i].Load() {
+				t.Errorf("no statement matches %+v", r.all[i])
 			}
 		}
 	})
-	return func(statement string) string {
-		for i, r := range rewrites {
-			if !regexp.MustCompile(r.when).MatchString(statement) {
-				continue
-			}
-			find := regexp.MustCompile(r.find)
-			if find.MatchString(statement) {
-				met[i].Store(true)
-				statement = find.ReplaceAllString(statement, r.put)
-			}
+	return r
+}
+
+func (r *rewrites) change(statement string) string {
+	for i, change := range r.all {
+		if !regexp.MustCompile(change.when).MatchString(statement) {
+			continue
 		}
-		return statement
+		find := regexp.MustCompile(change.find)
+		if find.MatchString(statement) {
+			r.met[i].Store(true)
+			statement = find.ReplaceAllString(statement, change.put)
+		}
 	}
+	return statement
+}
+
+// allMet reports whether each rewrite has changed a statement.
+func (r *rewrites) allMet() bool {
+	for i := range r.met {
+		if !r.met[i].Load() {
+			return false
+		}
+	}
+	return true
 }
 
 var (
@@ -214,7 +228,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			work, enqueue := planted{change: rewritten(t, p.work...)}, planted{change: rewritten(t, p.enqueue...), forgetsCommit: p.forgets}
+			work, enqueue := planted{rewrites: rewritten(t, p.work...)}, planted{rewrites: rewritten(t, p.enqueue...), forgetsCommit: p.forgets}
 			var v Verdict
 			var recorded map[string]int
 			for seed := range p.tries {
@@ -232,8 +246,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// run runs jobs drawn from a seed in two workers, until all have ended or some are
-// found that never end. It returns the checker's verdict, and the number of recorded
+// run runs jobs drawn from a seed in two workers, until each rewrite has changed a statement and all jobs have
+// ended or some are found that never end. It returns the checker's verdict, and the number of recorded
 // attempts by outcome.
 func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict, recorded map[string]int) {
 	role := Role{
@@ -274,7 +288,14 @@ func (p plant) run(t *testing.T, seed uint64, work, enqueue planted) (v Verdict,
 	for deadline := time.Now().Add(longest); working.Err() == nil && (!p.endless || time.Now().Before(deadline)); {
 		moment, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		err := drained(moment, q)
+		met := work.rewrites.allMet()
+		if err == nil && !met {
+			<-moment.Done() // upkeep may come after the last task
+		}
 		cancel()
+		if !met {
+			continue
+		}
 		if !p.endless && err == nil || p.endless && p.found(judge(t, role.Folder, db, q, Checker{MaxAttempts: maxAttempts})) {
 			break // the checker reports the rest as lost
 		}
