@@ -171,6 +171,10 @@ func TestOverridesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("nothing", 5*time.Minute, false)
+		if err := ops.New(b.queue).SetPolicy(t.Context(), falldue.Subject{Kind: "mail"}, override(t, "original + 2m"), ops.OverrideOptions{Until: task.Now.Add(2 * time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		check("an override that ends before they are due", 5*time.Minute, false)
 	})
 }
 

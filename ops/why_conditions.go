@@ -86,7 +86,8 @@ type DueRule struct {
 	Delay  time.Duration
 	At     time.Time
 	// From is when that policy begins to hold, by a later step or by the end of an override
-	// under which the task does not fall due. It is the zero time if the policy holds now.
+	// under which the task does not fall due. It is the zero time if the policy holds now, and if the task falls due
+	// at the same time without the override.
 	From time.Time
 	// Workers are the ids of the workers that have the policy. There are none for a per-task policy or a policy from
 	// [Config], unless other workers have Refused the override.

@@ -31,8 +31,8 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 	if override, ok := known.Override(t); ok {
 		due.Override = &override
 	}
-	add := func(list []span, workers []string, refused string) {
-		r, p := dueRule(t, list)
+	add := func(code backoff.Policy, list []span, workers []string, refused string) {
+		r, p := dueRule(t, code, list)
 		r.Workers, r.Refused = workers, refused
 		due.Rules = append(due.Rules, r)
 		if t.MaxAttempts == 0 && (most == 0 || p.MaxAttempts() > most) {
@@ -42,14 +42,14 @@ func (o *Ops) whyDue(ctx context.Context, t falldue.TaskInfo, known snapshot) (d
 	rule := func(p backoff.Policy, holders []string) {
 		applying, refusing := due.appliedBy(t, p, known.workers, holders)
 		if len(refusing) == 0 || len(applying) > 0 {
-			add(known.spansOver(t, p, t.Now), applying, "")
+			add(p, known.spansOver(t, p, t.Now), applying, "")
 		}
 		for _, r := range refusing {
 			held, err := backoff.Parse(r.Holds)
 			if r.Holds == "" || err != nil {
 				held = p
 			}
-			add([]span{{policy: held}}, r.Workers, r.Error)
+			add(p, []span{{policy: held}}, r.Workers, r.Error)
 		}
 	}
 	p, given := known.given(t.Kind, t.Policy)
@@ -101,14 +101,17 @@ func (c WhyDue) appliedBy(t falldue.TaskInfo, p backoff.Policy, workers []Worker
 }
 
 // dueRule returns when a task falls due under policies that hold one after the other, and the
-// policy of them that holds then.
-func dueRule(t falldue.TaskInfo, list []span) (DueRule, backoff.Policy) {
+// policy of them that holds then. Without overrides code would hold.
+func dueRule(t falldue.TaskInfo, code backoff.Policy, list []span) (DueRule, backoff.Policy) {
 	if t.State != falldue.StateOpen || t.Attempts == 0 { // no delay
 		p := policyAt(list, latest(t.UpdatedAt, t.Now))
 		return DueRule{Policy: p.String(), At: t.UpdatedAt}, p
 	}
 	at, in := dueSpan(list, t.UpdatedAt, t.Attempts)
 	delay, _ := in.policy.Wait(int64(t.Attempts))
+	if at.Equal(dueUnder([]span{{policy: code}}, t.UpdatedAt, t.Attempts)) { // the overrides do not concern it
+		in.from = time.Time{}
+	}
 	return DueRule{Policy: in.policy.String(), Delay: delay, At: at, From: in.from}, in.policy
 }
 
