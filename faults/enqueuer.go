@@ -103,7 +103,7 @@ func (e *enqueuer) enqueue(ctx context.Context) error {
 			kind = e.kinds.gathered
 		case e.Limited && e.made%expiringEvery == 0:
 			kind = e.kinds.expiring
-			job.Expired, opts = expiring(e.made)
+			opts = job.expire(e.made)
 		case e.Limited && e.made%repeatedEvery == 0:
 			kind = e.kinds.repeated
 		}

@@ -18,13 +18,17 @@ const (
 	claimTakes = lease
 )
 
-// expiring reports whether the expiring job with a number has expired before its enqueue, as each second one has, and
-// returns its options.
-func expiring(number int) (expired bool, opts falldue.EnqueueOptions) {
-	if number/expiringEvery%2 == 0 {
-		return false, opts
+// expire makes the expiring job with a number one that has expired before its enqueue, as each second one has, and
+// returns its options. Half of these jobs expire by the policy, and half by a time of their own.
+func (j *Job) expire(number int) (opts falldue.EnqueueOptions) {
+	past := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+	switch number / expiringEvery % 4 {
+	case 1:
+		j.Expired, opts.RunAt = true, past
+	case 3:
+		j.Expired, j.Dated, opts.ExpireAt = true, true, past
 	}
-	return true, falldue.EnqueueOptions{RunAt: time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)}
+	return opts
 }
 
 // expiredWrongly returns why a job must not have expired, or "".
@@ -52,6 +56,9 @@ func startedLate(l *life) string {
 		return ""
 	}
 	r, first := l.rows[0], l.started[0]
+	if r.Dated { // even after claims that were lost
+		return fmt.Sprintf("claim %d started it, and its ExpireAt was before its enqueue", first.Fence)
+	}
 	if first.Attempt > 1 {
 		return "" // a worker has died with the job, perhaps before it cancelled it, and a later attempt has no limit
 	}

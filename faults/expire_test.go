@@ -39,6 +39,9 @@ func TestCheckerWatchesLateStarts(t *testing.T) {
 			claimedAfter(late)(r)
 			r.Records = []Record{{1, 1, "lost", "w/1"}}
 		}), 0},
+		"lost before it started, and expired by its own time": {ranOnce(2, OutcomeDone), row1(expiringName, "done", 2, func(r *Row) {
+			r.Expired, r.Dated, r.Records = true, true, []Record{{1, 1, "lost", "w/1"}}
+		}), 1},
 	} {
 		if v := (Checker{MaxAttempts: maxAttempts}).Check(c.history, c.row); v.Exceeded != c.exceeded || v.Lost+v.Doubled+v.StaleSettles+v.Early > 0 {
 			t.Errorf("%s: %d exceeded, want %d: %q", name, v.Exceeded, c.exceeded, v.Findings)

@@ -29,8 +29,8 @@ type Row struct {
 	// Transactional reports whether its handler ends it by DoneTx, in one
 	// transaction with an effect.
 	Transactional bool
-	// Expired reports whether it had expired before its enqueue.
-	Expired bool
+	// Expired reports whether it had expired before its enqueue, and Dated whether it had by its ExpireAt.
+	Expired, Dated bool
 	// Version counts the changes of its arguments while it waited.
 	Version int
 	// Unique is the same of tasks of which one alone may be unfinished, or "".
@@ -158,7 +158,7 @@ func rowOf(t falldue.TaskInfo) (Row, error) {
 		return Row{}, fmt.Errorf("payload of task %d: %w", t.ID, err)
 	}
 	row := Row{
-		ID: t.ID, Key: job.Key, Kind: t.Kind, Expired: job.Expired, Version: job.Version, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
+		ID: t.ID, Key: job.Key, Kind: t.Kind, Expired: job.Expired, Dated: job.Dated, Version: job.Version, State: string(t.State), Attempts: t.Attempts, Fence: t.Fence,
 		Transactional: t.Kind == transactionalName || t.Kind == stubbornName, Unique: job.Unique, CreatedAt: t.CreatedAt, EndedAt: t.UpdatedAt,
 		FirstAttemptedAt: t.FirstAttemptedAt, AttemptedAt: t.AttemptedAt, After: job.members(), OnDeath: job.OnDeath,
 	}

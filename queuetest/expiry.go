@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -164,6 +165,49 @@ var expiryCases = []conformanceCase{
 		}
 		if runs[prompt] != 2 || runs[plain] != 2 || runs[scheduled] != 2 || runs[late] < 1 || len(runs) != 4 {
 			t.Errorf("the runs by task are %v; want runs of %d, %d, %d and, after its retry, %d", runs, prompt, plain, scheduled, late)
+		}
+	}},
+	{"a task expires if its worker vanished after a claim that was too late, and runs if the claim began in time", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{})
+		k := falldue.NewKind[string]("dated.lost", falldue.KindConfig{DoneRetention: time.Hour, Policy: parsePolicy(t, "delay 0; attempts 3")})
+		ran := make(chan int64, 10)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[string]) error {
+			ran <- task.ID
+			return nil
+		})
+		now, err := ops.New(q).Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ago := func(hours int) time.Time { return now.Add(-time.Duration(hours) * time.Hour) }
+		late := enqueue(t, q, k, "claimed late", falldue.EnqueueOptions{RunAt: ago(3), ExpireAt: ago(2)})
+		inTime := enqueue(t, q, k, "claimed in time", falldue.EnqueueOptions{RunAt: ago(3), ExpireAt: ago(2)})
+		snoozed := enqueue(t, q, k, "snoozed, and then claimed late", falldue.EnqueueOptions{RunAt: ago(3), ExpireAt: ago(2)})
+		// As claims of a worker that vanished leave the rows.
+		for id, claim := range map[int64]string{
+			late:    "fence = 1, first_attempted_at = created_at",
+			inTime:  "fence = 1, first_attempted_at = updated_at",
+			snoozed: "fence = 2, first_attempted_at = created_at",
+		} {
+			f.db.MustExecContext(t.Context(), fmt.Sprintf("update falldue_tasks set attempts = 1, claimed_by = 'vanished/1', attempted_at = created_at, %s where id = %d", claim, id))
+		}
+		stop := startWorker(t, q)
+		for _, id := range []int64{inTime, snoozed} {
+			waitForState(t, q, id, falldue.StateDone)
+		}
+		info := waitForState(t, q, late, falldue.StateCancelled)
+		stop()
+		if info.Attempts != 1 || info.LastError != "expired: no attempt began by the task's ExpireAt" {
+			t.Errorf("the expired task is %+v; want the lost attempt and a reason", info)
+		}
+		if list, err := q.Attempts(t.Context(), late); err != nil || len(list) != 1 || list[0].Outcome != "lost" {
+			t.Errorf("the attempts of the expired task are %+v (error %v); want a lost one", list, err)
+		}
+		close(ran)
+		for id := range ran {
+			if id == late {
+				t.Error("the expired task ran")
+			}
 		}
 	}},
 	{"many tasks that have not started by times of their own expire in batches", func(t *testing.T, f *fixture) {

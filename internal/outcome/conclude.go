@@ -204,7 +204,18 @@ func (x ClaimResult) LimitText() string {
 
 // IsExpired reports whether the claim began later than the policy, or the task's own time, allows a first attempt.
 func (x ClaimResult) IsExpired() bool {
-	return x.isLate() || store.HasExpired(x.Claim.Metadata, x.Claim.From, x.Claim.Now)
+	return x.isLate() || store.HasExpired(x.Claim.Metadata, x.Claim.From, x.Claim.Now) || x.lostLate()
+}
+
+// lostLate reports whether all earlier claims were lost, and the first of them began after the task's own time: none of
+// them ran a handler. A fence above the number of attempts shows a claim that ended in another way, such as a snooze.
+func (x ClaimResult) lostLate() bool {
+	c := x.Claim
+	if !c.Previous.Valid || c.Fence != int64(c.Attempts) || len(c.Metadata) == 0 {
+		return false
+	}
+	at := store.ReadExpiry(c.Metadata)
+	return !at.IsZero() && c.First.V > at.UnixMicro()
 }
 
 // isLate reports whether the claim began later than the policy allows a first attempt.
