@@ -82,24 +82,52 @@ func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 		e.State = statements.StateDone
 		return e
 	}
+	n := x.after(f)
+	e.State, e.AttemptsDelta, e.Wait = n.state, n.attemptsDelta, n.wait.Microseconds()
+	if !n.counts {
+		return e
+	}
+	e.Error = store.NotNull(f.Text)
+	recorded := statements.OutcomeRetried
+	if n.state == statements.StateDead {
+		recorded = statements.OutcomeDead
+	}
+	e.Records = append(e.Records, store.Record{
+		Key: e.Key, Attempt: x.Claim.Attempts, Outcome: recorded, Worker: x.WorkerID,
+		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.Stack,
+	})
+	return e
+}
+
+// Outcome returns the outcome of a run whose handler succeeded, or failed with f, if Conclude settles it.
+func (x ClaimResult) Outcome(f *Failure) Outcome {
+	if f == nil {
+		return Done
+	}
+	n := x.after(f)
+	return outcomeOf(n.state, n.counts, f)
+}
+
+// next says how a task continues after a failure.
+type next struct {
+	state         string
+	attemptsDelta int
+	wait          time.Duration // from the end of the run to the task's anchor
+	counts        bool          // as an attempt that failed
+}
+
+// after returns how the task continues after its handler failed with f.
+func (x ClaimResult) after(f *Failure) next {
 	switch {
 	case f.Act == ActSnooze:
-		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, x.refund(), f.Wait.Microseconds()
-		return e
+		return next{state: statements.StateSnoozed, attemptsDelta: x.refund(), wait: f.Wait}
 	case f.Act == ActRepeat: // as a new task, but for its records and its fence
-		e.State, e.AttemptsDelta, e.Wait = statements.StateSnoozed, -x.Claim.Attempts, f.Wait.Microseconds()
-		return e
+		return next{state: statements.StateSnoozed, attemptsDelta: -x.Claim.Attempts, wait: f.Wait}
 	case f.Is(ErrStopping) && (f.Act == ActNone || f.Act == ActDiscard && f.Cancellation):
 		// The task is not to blame: it is due again immediately. An outcome that the
 		// handler asked for still applies, such as the wait of a RetryAfter, but not a
 		// Discard of the cancellation itself.
-		e.State, e.AttemptsDelta = statements.StateSnoozed, x.refund()
-		return e
-	}
-	e.Error = store.NotNull(f.Text)
-	record := store.Record{
-		Key: e.Key, Attempt: x.Claim.Attempts, Outcome: statements.OutcomeRetried, Worker: x.WorkerID,
-		Duration: took.Microseconds(), Error: e.Error.V, Stack: f.Stack,
+		return next{state: statements.StateSnoozed, attemptsDelta: x.refund()}
 	}
 	// The jitter is drawn once, here, and moves the anchor. The delay is added by the
 	// statements that decide whether the task is due.
@@ -110,22 +138,23 @@ func (x ClaimResult) Conclude(f *Failure, took time.Duration) store.Settlement {
 	case jitter > 0:
 		jitter = rand.N(jitter)
 	}
-	e.State, e.Wait = statements.StateOpen, jitter.Microseconds()
-	next := delay + jitter
+	n, whole := next{state: statements.StateOpen, wait: jitter, counts: true}, delay+jitter
 	if f.Act == ActRetryAfter {
-		e.State, e.Wait, next = statements.StateSnoozed, f.Wait.Microseconds(), f.Wait
+		n.state, n.wait, whole = statements.StateSnoozed, f.Wait, f.Wait
 	}
-	if f.Act == ActDiscard || x.exhausted(next) {
-		e.State, e.Wait, record.Outcome = statements.StateDead, 0, statements.OutcomeDead
+	if f.Act == ActDiscard || x.exhausted(whole) {
+		n.state, n.wait = statements.StateDead, 0
 	}
-	e.Records = append(e.Records, record)
-	return e
+	return n
 }
 
 // Of returns the outcome of a run whose claim ends with e. f is the failure of the
 // handler, or nil if the handler succeeded or did not begin.
-func Of(e *store.Settlement, f *Failure) Outcome {
-	switch e.State {
+func Of(e *store.Settlement, f *Failure) Outcome { return outcomeOf(e.State, e.Error.Valid, f) }
+
+// outcomeOf returns the outcome of a run after which the task has a state. counts says that it is a failed attempt.
+func outcomeOf(state string, counts bool, f *Failure) Outcome {
+	switch state {
 	case statements.StateDone:
 		return Done
 	case statements.StateCancelled:
@@ -143,7 +172,7 @@ func Of(e *store.Settlement, f *Failure) Outcome {
 		return Snoozed
 	case f.Act == ActRepeat:
 		return Repeated
-	case !e.Error.Valid:
+	case !counts:
 		return Released
 	case f.Act == ActRetryAfter:
 		return RetriedAfter
@@ -159,8 +188,7 @@ func ByHand(attempt, most int, f *Failure) Outcome {
 	}
 	c := &store.Claim{}
 	c.Attempts, c.MaxAttempts = attempt, most
-	e := ClaimResult{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.Conclude(f, 0)
-	return Of(&e, f)
+	return ClaimResult{Claim: c, Policy: control.Compile(backoff.New(sqlgen.Number{}, nil))}.Outcome(f)
 }
 
 // exhausted reports whether no attempt is left after a wait of next.

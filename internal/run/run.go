@@ -242,8 +242,7 @@ func (r *Run) WouldEnd(f *outcome.Failure) outcome.Outcome {
 	r.DrawJitter()
 	x := r.ClaimResult
 	x.Policy = r.policyOf(r.Claim.From)
-	e := x.Conclude(f, 0)
-	return outcome.Of(&e, f)
+	return x.Outcome(f)
 }
 
 // LostOutcome returns the outcome of a run that could not be settled because its claim is
