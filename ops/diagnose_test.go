@@ -143,7 +143,7 @@ func TestDiagnoseWithoutTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := backlog{t, db, q}
+		b := backlog{t, db, q, time.Now()}
 		found := b.findings(b.ops(nil))
 		if f := found["tables"]; len(f) != 1 || f[0].Level != ops.Broken {
 			t.Errorf("tables: %+v", f)

@@ -22,6 +22,7 @@ type backlog struct {
 	t     *testing.T
 	db    *sqlx.DB
 	queue *falldue.Queue
+	began time.Time // the test
 }
 
 func newBacklog(t *testing.T, engine string) backlog {
@@ -39,7 +40,7 @@ func backlogIn(t *testing.T, db *sqlx.DB) backlog {
 	if err := q.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return backlog{t, db, q}
+	return backlog{t, db, q, time.Now()}
 }
 
 // ops returns an Ops that assumes the policies of kinds.

@@ -45,7 +45,7 @@ func TestOverdueKnowsThePolicies(t *testing.T) {
 			if err != nil || !same {
 				t.Errorf("%s: overdue are %+v, error %v; want %v", what, list, err, want)
 			}
-			if len(list) > 0 && list[len(list)-1].Kind == "mail" && !near(list[len(list)-1].DueSince, began.Add(-100*time.Minute)) {
+			if len(list) > 0 && list[len(list)-1].Kind == "mail" && !b.near(list[len(list)-1].DueSince, began.Add(-100*time.Minute)) {
 				t.Errorf("%s: the first mail is due since %v", what, list[len(list)-1].DueSince)
 			}
 		}

@@ -75,7 +75,7 @@ func TestRefusedOverrides(t *testing.T) {
 		})
 		w := b.why(i, id)
 		c = onlyReason[ops.WhyDue](t, w)
-		if len(c.Rules) != 2 || c.Rules[0].Refused == "" || c.Rules[1].Delay != 4*time.Hour || c.Rules[1].Refused != "" || len(c.Rules[1].Workers) != 1 || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+		if len(c.Rules) != 2 || c.Rules[0].Refused == "" || c.Rules[1].Delay != 4*time.Hour || c.Rules[1].Refused != "" || len(c.Rules[1].Workers) != 1 || !b.near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("of %+v: %+v", both, c)
 		}
 		if err := ops.New(b.queue).ClearPolicy(t.Context(), falldue.Subject{Kind: "mail"}); err != nil {

@@ -20,7 +20,7 @@ func TestWhyOfTwoReleases(t *testing.T) {
 		b.workers(i, "both workers", announced(2))
 		b.add("mail", 1, 1, 0, falldue.EnqueueOptions{Delay: time.Hour})
 		w := b.why(i, 1)
-		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || c.Rules[0].Delay != time.Hour || c.Rules[1].Delay != 2*time.Hour || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || c.Rules[0].Delay != time.Hour || c.Rules[1].Delay != 2*time.Hour || !b.near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("%+v", c)
 		}
 		p, err := i.Profile(t.Context())
@@ -36,7 +36,7 @@ func TestWhyOfTwoReleases(t *testing.T) {
 			t.Fatal(err)
 		}
 		w = b.why(i, 1)
-		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || !near(c.Rules[0].At, w.Task.Now.Add(90*time.Minute)) || !near(c.Rules[1].At, w.Task.Now.Add(2*time.Hour)) || c.Rules[1].Delay != 2*time.Hour {
+		if c := onlyReason[ops.WhyDue](t, w); len(c.Rules) != 2 || !b.near(c.Rules[0].At, w.Task.Now.Add(90*time.Minute)) || !b.near(c.Rules[1].At, w.Task.Now.Add(2*time.Hour)) || c.Rules[1].Delay != 2*time.Hour {
 			t.Errorf("on hold: %+v", c)
 		}
 		if p, err = b.ops(map[string]backoff.Policy{"mail": backoff.Constant(time.Hour)}).Profile(t.Context()); err != nil || len(p.Releases("")) != 0 || len(p.Releases("other")) != 0 {

@@ -20,7 +20,7 @@ func TestWatch(t *testing.T) {
 			t.Skip("its ids do not ascend")
 		}
 		b := newBacklog(t, engine)
-		old := b.enqueue("fails", falldue.EnqueueOptions{Key: "old"})
+		old := b.enqueue("again", falldue.EnqueueOptions{Key: "old"})
 		b.db.MustExec(b.db.Rebind("update falldue_tasks set attempts = 1, fence = 1 where id = ?"), old)
 		begin, end := make(chan struct{}), make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
@@ -63,10 +63,13 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		defer b.start(falldue.Config{PollInterval: 20 * time.Millisecond}, func(q *falldue.Queue) {
-			for kind, result := range map[string]error{"fails": errors.New("no"), "dies": falldue.Discard(errors.New("never")), "waits": falldue.RetryAfter(time.Hour, errors.New("later")), "sleeps": falldue.Snooze(time.Hour), "succeeds": nil, "ends": nil} {
+			for kind, result := range map[string]error{"fails": errors.New("no"), "again": errors.New("no"), "dies": falldue.Discard(errors.New("never")), "waits": falldue.RetryAfter(time.Hour, errors.New("later")), "sleeps": falldue.Snooze(time.Hour), "succeeds": nil, "ends": nil} {
 				cfg := falldue.KindConfig{Policy: backoff.Constant(3 * time.Second)}
-				if kind == "succeeds" {
+				switch kind {
+				case "succeeds":
 					cfg.DoneRetention = time.Hour
+				case "again": // its second failure is the last one, however late the watch looks
+					cfg.Policy = backoff.ParseDeferred("delay if(n < 2, 3s, 1h)")
 				}
 				handle(cfg, func(ctx context.Context, _ falldue.Task[json.RawMessage]) error {
 					select {

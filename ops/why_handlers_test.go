@@ -55,7 +55,7 @@ func TestWhyAllHandlersAreBusy(t *testing.T) {
 
 		// Busy handlers do not hide when a task will be due, and those of another queue do not count.
 		w = b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour}))
-		if c := conditionOf[ops.WhyHandlers](t, w); c.Holds() || !near(w.Next(), w.Task.Now.Add(time.Hour)) {
+		if c := conditionOf[ops.WhyHandlers](t, w); c.Holds() || !b.near(w.Next(), w.Task.Now.Add(time.Hour)) {
 			t.Errorf("a scheduled task: %+v, next %v", c, w.Next())
 		}
 		w = b.why(i, b.enqueue("mail", falldue.EnqueueOptions{Queue: "images", Delay: time.Hour}))

@@ -69,7 +69,7 @@ func TestWhyLimits(t *testing.T) {
 				if slices.Sort(got.Taken); c.known && !slices.Equal(got.Taken, ids) || !c.known && len(got.Taken) > 0 {
 					t.Errorf("taken by %v, want %v", got.Taken, ids)
 				}
-				if next := w.Next(); c.next == 0 && !next.IsZero() || c.next > 0 && !near(next, w.Task.Now.Add(c.next)) {
+				if next := w.Next(); c.next == 0 && !next.IsZero() || c.next > 0 && !b.near(next, w.Task.Now.Add(c.next)) {
 					t.Errorf("it can run at %v, want in %v after %v", next, c.next, w.Task.Now)
 				}
 				if c.key == "" {
@@ -135,7 +135,7 @@ func TestWhyPauses(t *testing.T) {
 					t.Fatal(err)
 				}
 				w := b.why(i, task.ID)
-				if got := onlyReason[ops.WhyPause](t, w); len(got.Pauses) != 1 || got.Pauses[0].Subject != c.subject || !near(w.Next(), until) {
+				if got := onlyReason[ops.WhyPause](t, w); len(got.Pauses) != 1 || got.Pauses[0].Subject != c.subject || !b.near(w.Next(), until) {
 					t.Errorf("%+v, next %v", got, w.Next())
 				}
 				for differs, id := range others {

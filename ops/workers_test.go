@@ -253,10 +253,10 @@ func TestPoliciesOfLiveWorkers(t *testing.T) {
 		b.add("mail", 1, 1, 10*time.Minute, falldue.EnqueueOptions{Delay: time.Hour})
 		for want, i := range map[time.Duration]*ops.Ops{50 * time.Minute: i, 20 * time.Minute: b.ops(map[string]backoff.Policy{"": backoff.Constant(30 * time.Minute)})} {
 			list, err := i.Queues(t.Context())
-			if err != nil || len(list) != 1 || !near(list[0].FirstDue, list[0].Now.Add(want)) {
+			if err != nil || len(list) != 1 || !b.near(list[0].FirstDue, list[0].Now.Add(want)) {
 				t.Errorf("%+v, error %v; want a task that is due in %v", list, err, want)
 			}
-			if w := b.why(i, 1); !near(w.Next(), w.Task.Now.Add(want)) {
+			if w := b.why(i, 1); !b.near(w.Next(), w.Task.Now.Add(want)) {
 				t.Errorf("%+v, want that it is due in %v", w, want)
 			}
 		}
