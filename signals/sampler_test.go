@@ -45,9 +45,13 @@ type process struct {
 	at    time.Time
 }
 
-// moved returns a process. A test without a test clock moves only the process's own clock.
-func moved(q *falldue.Queue) *process {
-	p := &process{signals.NewSampler(q, signals.SamplerConfig{Timeout: time.Minute}), q, time.Now()}
+// moved returns a process whose samples last for 15 seconds. A test without a test clock moves only the process's own
+// clock.
+func moved(q *falldue.Queue) *process { return movedEvery(q, 0) }
+
+// movedEvery returns a process whose samples last so long.
+func movedEvery(q *falldue.Queue, every time.Duration) *process {
+	p := &process{signals.NewSampler(q, signals.SamplerConfig{Every: every, Timeout: time.Minute}), q, time.Now()}
 	signals.SetNow(p.Sampler, func() time.Time { return p.at })
 	return p
 }
@@ -58,6 +62,10 @@ func (p *process) statements(f func()) int64 {
 	f()
 	return signals.Statements(p.queue) - before
 }
+
+// every is how long the samples of processes last. Their ages are measured by the clock of the database, which goes on
+// while a test moves it: a minute of them is longer than a busy machine takes from one step of a test to the next.
+const every = 15 * time.Minute
 
 // processes are several processes on one database, and its clock.
 type processes struct {
@@ -78,7 +86,7 @@ func newProcesses(t *testing.T, engine string, n int) *processes {
 		if err := q.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all.list = append(all.list, moved(q))
+		all.list = append(all.list, movedEvery(q, every))
 	}
 	return all
 }
@@ -158,7 +166,7 @@ func TestSamplerReadsTheState(t *testing.T) {
 }
 
 // TestAllProcessesShareASample: three processes, of each of which ten scrapers ask concurrently, compute the
-// state once in 15 seconds.
+// state once while a sample lasts.
 func TestAllProcessesShareASample(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		all := newProcesses(t, engine, 3)
@@ -191,23 +199,40 @@ func TestAllProcessesShareASample(t *testing.T) {
 			}
 			return n, computed
 		}
-		all.move(t, 14*time.Second)
+		all.move(t, 14*time.Minute)
 		if n, computed := shared(); computed != 0 || n != 2 {
-			t.Errorf("14 seconds later the scrapers cost %d statements, and %d processes compute the state; want 2, to read the row, and none", n, computed)
+			t.Errorf("14 minutes later the scrapers cost %d statements, and %d processes compute the state; want 2, to read the row, and none", n, computed)
 		}
 		for range 3 {
-			all.move(t, 16*time.Second)
+			all.move(t, 16*time.Minute)
 			if n, computed := shared(); computed != 1 || n >= 2*one {
-				t.Errorf("16 seconds later the scrapers cost %d statements, and %d processes compute the state; want fewer than %d, and 1", n, computed, 2*one)
+				t.Errorf("16 minutes later the scrapers cost %d statements, and %d processes compute the state; want fewer than %d, and 1", n, computed, 2*one)
 			}
-			all.move(t, 2*time.Second) // the others may have read the row before
+			all.move(t, 2*time.Minute) // the others may have read the row before
 			for i, p := range all.list {
-				if got := collect(t.Context(), p.Sampler); got["tasks{default,pay,open}"] != 1 || got["sample_age_seconds{}"] > 3 {
+				if got := collect(t.Context(), p.Sampler); got["tasks{default,pay,open}"] != 1 || got["sample_age_seconds{}"] > (3*time.Minute).Seconds() {
 					t.Errorf("process %d has %v", i, got)
 				}
 			}
 		}
 	})
+}
+
+// TestASampleLasts15Seconds, unless a configuration says otherwise.
+func TestASampleLasts15Seconds(t *testing.T) {
+	t.Parallel()
+	q, _ := signalstest.Queue(t, testdb.SQLite, falldue.Config{})
+	p := moved(q)
+	scrape := func() int64 { return p.statements(func() { collect(t.Context(), p.Sampler) }) }
+	scrape()
+	p.at = p.at.Add(15*time.Second - 1)
+	if n := scrape(); n != 0 {
+		t.Errorf("a scrape in the last nanosecond of a sample costs %d statements", n)
+	}
+	p.at = p.at.Add(1)
+	if n := scrape(); n == 0 {
+		t.Error("a scrape after the end of a sample reads nothing")
+	}
 }
 
 // TestSampleOfAProcessThatDied: while no process finishes the sample, others show its last state with a growing
@@ -219,13 +244,13 @@ func TestSampleOfAProcessThatDied(t *testing.T) {
 	signalstest.Enqueue(t.Context(), t, other.queue, "done")
 	collect(t.Context(), all.list[0].Sampler)
 	for age := 16; age < 60; age += 16 {
-		all.move(t, 16*time.Second)
-		if mine, err := hooks.StoreOf(other.queue).TakeStateSample(t.Context(), 15*time.Second); err != nil || !mine { // and dies
+		all.move(t, 16*time.Minute)
+		if mine, err := hooks.StoreOf(other.queue).TakeStateSample(t.Context(), every); err != nil || !mine { // and dies
 			t.Fatal(mine, err)
 		}
 		got := collect(t.Context(), other.Sampler)
-		if _, has := got["tasks{default,pay,open}"]; int(got["sample_age_seconds{}"]) != age || has != (age < 45) {
-			t.Errorf("after %d seconds the sample is %v", age, got)
+		if _, has := got["tasks{default,pay,open}"]; int(got["sample_age_seconds{}"])/60 != age || has != (age < 45) {
+			t.Errorf("after %d minutes the sample is %v", age, got)
 		}
 	}
 }
@@ -243,7 +268,7 @@ func TestSamplersWithoutPermissionToWrite(t *testing.T) {
 		if n := all.list[0].statements(func() { collect(t.Context(), all.list[0].Sampler) }); n != 0 {
 			t.Errorf("a second scrape costs %d statements", n)
 		}
-		all.move(t, 16*time.Second)
+		all.move(t, 16*time.Minute)
 	}
 }
 
