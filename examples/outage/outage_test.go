@@ -36,7 +36,8 @@ func TestOutage(t *testing.T) {
 		if r.written != 0 {
 			t.Errorf("the change of the policy wrote %d rows", r.written)
 		}
-		if r.moved == 0 || r.moved+r.ran < r.waiting {
+		// On a busy machine all of them may run before the workers apply the change.
+		if r.waiting == 0 || r.moved+r.ran < r.waiting {
 			t.Errorf("of %d waiting deliveries %d moved and %d ran", r.waiting, r.moved, r.ran)
 		}
 		if r.lost == 0 || r.takenOver != r.lost {
