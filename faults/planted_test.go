@@ -155,74 +155,78 @@ type plant struct {
 	ticks   int       // schedules of a worker
 	only    string    // the kind of the tasks that are not deleted before they run; empty: all of them
 	tasks   int
-	tries   int           // until it is found
 	longest time.Duration // that a handler works; leases are a second
+	sound   bool          // there is no bug: one run decides
 	found   func(Verdict) bool
 }
+
+// maxTries is how many runs a bug has to be found in. Most bugs show in the first one. How likely that is depends on the
+// machine, since a bug shows when tasks meet.
+const maxTries = 20
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, p := range []plant{
 		{
 			name: "leases run out, and nothing else is wrong",
-			work: []rewrite{withoutHeartbeats}, tasks: 400, tries: 1, longest: 3 * time.Second,
-			found: Verdict.OK,
+			work: []rewrite{withoutHeartbeats}, tasks: 400, longest: 3 * time.Second,
+			sound: true, found: Verdict.OK,
 		},
 		{
 			// The bug shows only by chance: when a handler goes on long after its
 			// lease, as one in fifty does, and ends after another one of its task.
 			name: "settle without a lease",
-			work: []rewrite{withoutHeartbeats, withoutNews, withoutOwner, withoutOwnerElse}, tasks: 1600, tries: 3, longest: 10 * time.Second,
+			work: []rewrite{withoutHeartbeats, withoutNews, withoutOwner, withoutOwnerElse}, tasks: 1600, longest: 10 * time.Second,
 			found: func(v Verdict) bool { return v.StaleSettles > 0 },
 		},
 		{
 			name: "fencing dropped",
-			work: []rewrite{allFirst, anyClaim}, endless: true, tasks: 400, tries: 1, longest: 3 * time.Second,
+			work: []rewrite{allFirst, anyClaim}, endless: true, tasks: 400, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
 		},
 		{
 			name:    "enqueue acknowledged before its commit",
-			forgets: true, tasks: 400, tries: 1, longest: 3 * time.Second,
+			forgets: true, tasks: 400, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Lost > 0 },
 		},
 		{
 			name: "callbacks that do not wait",
-			work: []rewrite{noneIsPending}, tasks: 400, tries: 1, longest: time.Second,
+			work: []rewrite{noneIsPending}, tasks: 400, longest: time.Second,
 			found: func(v Verdict) bool { return v.Early > 0 },
 		},
 		{
 			name: "permits taken twice",
-			work: []rewrite{noneIsTaken}, tasks: 1000, tries: 3, longest: 3 * time.Second,
+			work: []rewrite{noneIsTaken}, tasks: 1000, longest: 3 * time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{
 			name: "limits that nobody can count",
-			work: []rewrite{noCount}, tasks: 100, tries: 1, longest: time.Second,
+			work: []rewrite{noCount}, tasks: 100, longest: time.Second,
 			found: func(v Verdict) bool { return v.Exceeded == 1 },
 		},
 		{
 			name: "rates without a window",
-			work: []rewrite{noneIsSpent}, only: ratedName, tasks: 1000, tries: 3, longest: time.Second,
+			work: []rewrite{noneIsSpent}, only: ratedName, tasks: 1000, longest: time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{
 			name: "expired tasks that are claimed",
-			work: []rewrite{anyTime, anySince, noneIsOld}, only: expiringName, tasks: 400, tries: 1, longest: time.Second,
+			work: []rewrite{anyTime, anySince, noneIsOld}, only: expiringName, tasks: 400, longest: time.Second,
 			found: func(v Verdict) bool { return v.Exceeded > 0 },
 		},
 		{
 			name: "sequences that are not kept",
-			work: []rewrite{noneIsTaken, noneIsLeft}, tasks: 400, tries: 3, longest: time.Second,
+			work: []rewrite{noneIsTaken, noneIsLeft}, tasks: 400, longest: time.Second,
 			found: func(v Verdict) bool { return v.Early > 0 },
 		},
 		{
 			name:    "unique keys that nobody holds",
-			enqueue: []rewrite{noneHolds}, tasks: 400, tries: 1, longest: time.Second,
+			enqueue: []rewrite{noneHolds}, tasks: 400, longest: time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
 		},
 		{
 			name: "ticks taken twice",
-			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, tries: 1, longest: time.Second,
+			work: []rewrite{anyTick}, endless: true, ticks: 4, tasks: 4, longest: time.Second,
 			found: func(v Verdict) bool { return v.Doubled > 0 },
 		},
 	} {
@@ -231,8 +235,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			work, enqueue := planted{rewrites: rewritten(t, p.work...)}, planted{rewrites: rewritten(t, p.enqueue...), forgetsCommit: p.forgets}
 			var v Verdict
 			var recorded map[string]int
-			for seed := range p.tries {
-				if v, recorded = p.run(t, uint64(seed), work, enqueue); p.found(v) {
+			for seed := range uint64(maxTries) {
+				if v, recorded = p.run(t, seed, work, enqueue); p.sound || p.endless || p.found(v) {
 					break
 				}
 			}

@@ -26,10 +26,14 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := falldue.NewKind[int]("k", falldue.KindConfig{})
-		rolledBack, ended := make(chan struct{}, 1), make(chan error, 1)
-		var waits atomic.Bool // a run that loses its lease before, on a slow machine, is tried again
+		type end struct {
+			fence int64
+			cause error
+		}
+		rolledBack, ended := make(chan int64, 100), make(chan end, 100)
+		var taken atomic.Bool // by another worker
 		falldue.Handle(q, kind, func(ctx context.Context, task falldue.Task[int]) error {
-			if waits.Load() {
+			if taken.Load() {
 				return nil
 			}
 			tx, err := db.BeginTxx(ctx, nil)
@@ -39,10 +43,9 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 			if err := errors.Join(task.DoneTx(ctx, tx), tx.Rollback()); err != nil {
 				return err
 			}
-			waits.Store(true)
-			rolledBack <- struct{}{}
+			rolledBack <- task.Fence
 			<-ctx.Done()
-			ended <- context.Cause(ctx)
+			ended <- end{task.Fence, context.Cause(ctx)}
 			return nil
 		})
 		receipt, err := kind.Enqueue(t.Context(), q, 0)
@@ -52,19 +55,36 @@ func TestLeaseLostAfterDoneTxWasRolledBack(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- q.Run(ctx) }()
-		<-rolledBack
-		for range 2 { // the first extension may have begun before the rollback
-			before := info(t, q, receipt.ID).UpdatedAt
-			waitFor(t, "the lease to be extended", func() bool { return info(t, q, receipt.ID).UpdatedAt.After(before) })
-		}
-		db.MustExec("update falldue_tasks set fence = fence + 1, claimed_by = 'another'")
-		select {
-		case err := <-ended:
-			if !errors.Is(err, falldue.ErrLeaseLost) {
-				t.Errorf("the context ended because of %v, want %v", err, falldue.ErrLeaseLost)
+		var fence int64
+		for range 5 { // a machine that stalls for longer than a lease loses it
+			fence = within(t, rolledBack, "a rollback")
+			for range 2 { // the first extension may have begun before the rollback
+				before := info(t, q, receipt.ID).UpdatedAt
+				waitFor(t, "the lease to be extended", func() bool {
+					i := info(t, q, receipt.ID)
+					return i.Fence != fence || i.UpdatedAt.After(before)
+				})
 			}
-		case <-time.After(testdb.Patience):
-			t.Error("the handler does not learn that its lease is lost")
+			result := db.MustExec(db.Rebind("update falldue_tasks set fence = fence + 1, claimed_by = 'another' where fence = ?"), fence)
+			if n, err := result.RowsAffected(); err != nil {
+				t.Fatal(err)
+			} else if n == 1 {
+				taken.Store(true)
+				break
+			}
+		}
+		if !taken.Load() {
+			t.Fatal("each of five runs lost its lease")
+		}
+		for {
+			e := within(t, ended, "the handler's context to end")
+			if e.fence != fence {
+				continue
+			}
+			if !errors.Is(e.cause, falldue.ErrLeaseLost) {
+				t.Errorf("the context ended because of %v, want %v", e.cause, falldue.ErrLeaseLost)
+			}
+			break
 		}
 		stop()
 		if err := <-done; err != nil {
