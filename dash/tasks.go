@@ -39,7 +39,7 @@ func parseList(query string) (f ops.Filter, list ops.ListOptions, err error) {
 	if f, err = parseFilter(v); err != nil {
 		return f, list, err
 	}
-	list = ops.ListOptions{Limit: pageSize, Newest: v.Get("order") != "oldest"}
+	list = ops.ListOptions{Limit: pageSize, Newest: v.Get("order") != "oldest", Quick: true}
 	if after := v.Get("after"); after != "" {
 		if list.After, err = strconv.ParseInt(after, 10, 64); err != nil || list.After < 0 {
 			return f, list, mistake("after " + strconv.Quote(after) + " is not the id of a task")

@@ -1,5 +1,13 @@
 package ops
 
+import "context"
+
+// QuickTasks is Tasks with ListOptions.Quick, for pages that read up to looked entries of the index, and look at first
+// tasks in the order of their ids.
+func (o *Ops) QuickTasks(ctx context.Context, f Filter, list ListOptions, looked, first int) (Page, error) {
+	return o.list(ctx, f, []ListOptions{list}, func(s *search) { s.indexed, s.quick = true, &quick{looked: looked, first: first} })
+}
+
 // NewSmallMonitor returns a monitor whose reads find about so many lanes, with so many for each statement, and take
 // as long as a busy machine needs.
 func (o *Ops) NewSmallMonitor(lanes, page int) *Monitor {

@@ -20,6 +20,10 @@ type ListOptions struct {
 	// Newest lists the tasks with the greatest ids first. The page then has tasks with smaller ids
 	// than After, unless After is 0.
 	Newest bool
+	// Quick ends the page after about a tenth of a second, for people who wait for it. If it has not looked at all
+	// tasks by then, the page is [Page].Bounded. It then continues with matching tasks that are known from the index
+	// or, if they run, from the heartbeats of workers, and may leave out others.
+	Quick bool
 }
 
 func (o *ListOptions) setLimit() error {
@@ -40,8 +44,8 @@ type Page struct {
 	// the next page.
 	More bool
 	Next int64
-	// Bounded reports whether the page ends early because Tasks has read 10,000 tasks or 64 MiB of payloads. Such a
-	// page may have no tasks.
+	// Bounded reports whether the page ends early because Tasks has read 10,000 tasks or 64 MiB of payloads, or because
+	// of ListOptions.Quick. Such a page may have no tasks.
 	Bounded bool
 	// Undecodable is the number of tasks that are left out because Config.Codec cannot decode their payloads or
 	// results, so it is not known whether Match matches them. Without a Match it is 0: these tasks are then in the
@@ -100,7 +104,9 @@ func (o *Ops) list(ctx context.Context, f Filter, opts []ListOptions, set func(*
 	if err != nil {
 		return p, err
 	}
-	set(s)
+	if set(s); list.Quick {
+		s.quick = &quickly
+	}
 	if s.newest = list.Newest; s.newest && s.after == 0 {
 		s.after = math.MaxInt64
 	}
@@ -122,8 +128,9 @@ type search struct {
 	brief, phaseless bool
 	// unfinished leaves out finished tasks.
 	unfinished bool
-	// indexed allows a page to look in the index first.
+	// indexed allows a page to look in the index first. quick bounds the page, if it is not nil.
 	indexed bool
+	quick   *quick
 	// undecodable is how many tasks it could not match so far, because their payloads are not
 	// known.
 	undecodable int64
@@ -148,6 +155,9 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 	f.After, f.Newest, f.Brief = s.after, s.newest, s.brief && s.matches == nil
 	if s.unfinished {
 		f.Phase = statements.PhaseUnfinished
+	}
+	if s.quick != nil && s.indexed && s.f != (Filter{}) {
+		return s.quickPage(ctx, f, most)
 	}
 	if s.matches == nil && s.f.Phase == "" {
 		f.Limit = most

@@ -12,6 +12,7 @@ type ListParams struct {
 	Phase                       Phase
 	Brief                       bool // without payloads, results, metadata and errors
 	Newest                      bool // from the greatest id down: before :after, and no smaller ids than :upto
+	Near                        bool // :upto is not far from :after, so that the order of ids is the way to find the tasks
 }
 
 // Phase narrows a list to tasks in the phases that one condition describes.
@@ -72,6 +73,50 @@ select id from {tasks}
 where {after}{filter}{in state} limit :limit`)
 }
 
+// LookIDs reads up to :limit tasks of a queue and a state, and of a key or, with Part, of the keys from :key to :key_end,
+// in the order of the index. For each it selects its id if [List] picks the task, or 0.
+func LookIDs(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
+	b := newBuilder(s, tables)
+	key, begins := p.Key && !p.Part, p.Key && p.Part
+	p.Queue, p.State, p.Key, p.Upto = false, false, begins, false
+	b.setFilter(p)
+	b.set("looked", "queue = :queue and state = :state")
+	b.setInState(key)
+	switch {
+	case key:
+		b.set("looked", "queue = :queue and state = :state and task_key = :key")
+	case begins && s.Caps.LaneExpression:
+		b.set("in state", " and {lane text} >= {text :queue} || ' ' || {text :state} || ' ' || {text :key} and {lane text} < {text :queue} || ' ' || {text :state} || ' ' || {text :key_end}")
+	case begins:
+		b.set("looked", "queue = :queue and state = :state and task_key >= :key and task_key < :key_end")
+	}
+	b.set("compared", p.compared())
+	// Without an order, PostgreSQL might read the table until it has enough tasks.
+	b.set("by lane", "{lane columns}, updated_at")
+	if s.Caps.LaneExpression {
+		b.set("by lane", "{lane text}, updated_at")
+	}
+	return b.stmt(`
+select case when {after}{filter} then id else 0 end from (select id{compared} from {tasks}
+where {looked}{in state} order by {by lane} limit :limit) t`)
+}
+
+// compared returns the columns that the conditions compare, apart from the id, the queue and the state.
+func (p ListParams) compared() (columns string) {
+	for _, c := range []struct {
+		column string
+		is     bool
+	}{
+		{"kind", p.Kind}, {"task_key", p.Key}, {"created_at", p.Older || p.Newer}, {"state", p.Phase != PhaseAny},
+		{"attempts", p.Phase == PhaseScheduled}, {"claimed_by", p.Phase == PhaseRunning}, {"updated_at", p.Phase > PhaseUnfinished},
+	} {
+		if c.is {
+			columns += ", " + c.column
+		}
+	}
+	return columns
+}
+
 // ListSome selects the tasks of a batch that [List] picks, in no order. The batch has [IDColumns].
 func ListSome(s dialect.Server, tables dialect.Tables, p ListParams, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -99,15 +144,18 @@ func (b *builder) setFilter(p ListParams) {
 		b.set("by id", "id desc")
 	}
 	b.set("in state", "")
-	if p.Queue && p.State {
+	if p.Queue && p.State && !p.Near {
 		b.setInState(p.Key && !p.Part)
 	}
-	filter := ""
+	filter, value := "", ""
+	if p.Near && b.server.Caps.DynamicTypes { // so that SQLite does not use the index of lanes
+		value = "+"
+	}
 	for _, f := range []struct {
 		set       bool
 		condition string
 	}{
-		{p.ID, " and id = :id"}, {p.Queue, " and queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, keyCondition(p.Part)},
+		{p.ID, " and id = :id"}, {p.Queue, " and " + value + "queue = :queue"}, {p.Kind, " and kind = :kind"}, {p.State, " and state = :state"}, {p.Key, keyCondition(p.Part)},
 		{p.Older, " and created_at <= {shift {now}, -({int :older})}"}, {p.Newer, " and created_at > {shift {now}, -({int :newer})}"},
 		{p.Upto, upto}, {true, p.Phase.condition()},
 	} {

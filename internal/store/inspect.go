@@ -23,6 +23,7 @@ type Filter struct {
 	Upto             int64 // and no greater ones than this
 	Brief            bool  // without payloads, results, metadata and errors
 	Newest           bool  // from the greatest id down: only ids below After match, and none below Upto
+	Near             bool  // Upto is not far from After
 	Limit            int
 }
 
@@ -60,13 +61,14 @@ func (f Filter) params() (statements.ListParams, statements.Values) {
 	})
 	return statements.ListParams{
 		Queue: f.Queue != "", Kind: f.Kind != "", State: f.State != "", Key: f.Key != "", Part: storable.HasParts(f.Key),
-		Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief, Newest: f.Newest,
+		Older: f.Older != 0, Newer: f.Newer != 0, Upto: f.Upto != 0, Phase: f.Phase, Brief: f.Brief, Newest: f.Newest, Near: f.Near,
 	}, values
 }
 
 // keyValues are the parameters of a condition on a key.
 func keyValues(key string) statements.Values {
-	return statements.Values{"key": key, "part_first": key + "/", "part_within": "/" + key + "/", "part_last": "/" + key}
+	// "0" comes right after "/", which is between two parts.
+	return statements.Values{"key": key, "key_end": key + "0", "part_first": key + "/", "part_within": "/" + key + "/", "part_last": "/" + key}
 }
 
 // Span counts the tasks that match a filter, up to its Limit, and returns the id of the last
@@ -97,6 +99,22 @@ func (s *Store) IDs(ctx context.Context, f Filter, limit int) (ids []int64, err 
 		return err
 	})
 	return ids, err
+}
+
+// LookIDs reads up to limit tasks of the filter's queue and state, and of its key, or of the keys that begin with its
+// parts. It returns the ids of those that match the filter, in no order, and how many tasks it has read.
+func (s *Store) LookIDs(ctx context.Context, f Filter, limit int) (ids []int64, read int, err error) {
+	f.Limit = limit
+	p, values := f.params()
+	stmt := s.stmt(stmtKey{name: "look ids", filter: p}, func() statements.Stmt { return statements.LookIDs(s.server, s.tables, p) })
+	err = s.read(ctx, stmt, values, func() { ids, read = nil, 0 }, func(r row) error {
+		id, err := r.int(0)
+		if read++; id != 0 {
+			ids = append(ids, id)
+		}
+		return err
+	})
+	return ids, read, err
 }
 
 // TasksOf lists the tasks with some ids, up to MaxBatch, that match a filter, in the filter's order.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,12 +14,21 @@ import (
 // in the index.
 func (s *Store) Queues(ctx context.Context) ([]string, error) { return s.QueuesWith(ctx, "") }
 
+// FirstQueues lists up to most of the queues that have tasks, the first by name.
+func (s *Store) FirstQueues(ctx context.Context, most int) ([]string, error) {
+	return s.queues(ctx, "", most)
+}
+
 // queuesPage is how many queues a statement lists.
 const queuesPage = 500
 
 // QueuesWith lists the queues that have tasks, in any state, and whose names are longer than prefix and begin with it.
-func (s *Store) QueuesWith(ctx context.Context, prefix string) (list []string, err error) {
-	stmt, most := s.fixed("queues", statements.Queues), queuesPage
+func (s *Store) QueuesWith(ctx context.Context, prefix string) ([]string, error) {
+	return s.queues(ctx, prefix, math.MaxInt)
+}
+
+func (s *Store) queues(ctx context.Context, prefix string, limit int) (list []string, err error) {
+	stmt, most := s.fixed("queues", statements.Queues), min(queuesPage, limit)
 	if s.server.Caps.LooseScan {
 		most = 1
 	}
@@ -30,7 +40,7 @@ func (s *Store) QueuesWith(ctx context.Context, prefix string) (list []string, e
 		})
 		slices.Sort(page)
 		for _, queue := range page {
-			if !strings.HasPrefix(queue, prefix) {
+			if !strings.HasPrefix(queue, prefix) || len(list) == limit {
 				return list, err
 			}
 			list = append(list, queue)

@@ -1,0 +1,4 @@
+select id, queue, state, task_key, priority, kind, policy, attempts, max_attempts, fence, coalesce(timestampdiff(microsecond, '1970-01-01', updated_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', created_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', first_attempted_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', attempted_at), -1), coalesce(timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)), -1), coalesce(rtrim(claimed_by), ''), last_error, payload, result, metadata from `falldue_tasks`
+where id > ? and queue = ? and state = ? and (task_key = ? or substr(task_key, 1, length(?)) = ? or replace(task_key, ?, '') <> task_key or substr(task_key, length(task_key) - length(?) + 1) = ?) and id <= ?
+order by id limit ?
+-- binds: after, queue, state, key, part_first, part_first, part_within, part_last, part_last, upto, limit

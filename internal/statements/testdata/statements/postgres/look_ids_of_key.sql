@@ -1,0 +1,3 @@
+select case when id < $1 then id else 0 end from (select id from "falldue_tasks"
+where queue = $2 and state = $3 and task_key = $4 and (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) > $2::text || ' ' || $3::text || ' ' || $4::text || ' ' and (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) < $2::text || ' ' || $3::text || ' ' || $4::text || '!' order by (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)), updated_at limit $5) t
+-- binds: after, queue, state, key, limit
