@@ -8,9 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/signals"
@@ -19,40 +16,27 @@ import (
 // routes returns the routes of the API. A real service signs tenants and operators in before them.
 func (s *service) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /tenants/{tenant}/endpoints", s.answer(s.postEndpoint))
-	mux.HandleFunc("DELETE /tenants/{tenant}/endpoints/{id}", s.answer(s.deleteEndpoint))
-	mux.HandleFunc("POST /tenants/{tenant}/events", s.answer(s.postEvent))
-	mux.HandleFunc("GET /tenants/{tenant}/dead", s.answer(s.getDead))
-	mux.HandleFunc("POST /tenants/{tenant}/dead/replay", s.answer(s.replay))
+	mux.HandleFunc("POST /tenants/{tenant}/endpoints", answer(s.postEndpoint))
+	mux.HandleFunc("DELETE /tenants/{tenant}/endpoints/{id}", answer(s.deleteEndpoint))
+	mux.HandleFunc("POST /tenants/{tenant}/events", answer(s.postEvent))
+	mux.HandleFunc("GET /tenants/{tenant}/dead", answer(s.getDead))
+	mux.HandleFunc("POST /tenants/{tenant}/dead/replay", answer(s.replay))
 	mux.Handle("/ops/", http.StripPrefix("/ops", s.page))
-	mux.Handle("/", s.probes())
-	return mux
-}
-
-// probes returns the routes for Kubernetes and Prometheus, of the API and of workers.
-func (s *service) probes() http.Handler {
-	mux := http.NewServeMux()
 	mux.Handle("/health/", signals.Health(s.queue))
-	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	return mux
 }
 
-// answer returns a handler that writes the value of get as JSON, within a span.
-func (s *service) answer(get func(ctx context.Context, r *http.Request, tenant string) (any, error)) http.HandlerFunc {
+// answer returns a handler that writes the value of get as JSON.
+func answer(get func(ctx context.Context, r *http.Request, tenant string) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, span := s.tracer.Start(r.Context(), r.Pattern, trace.WithSpanKind(trace.SpanKindServer))
-		defer span.End()
 		r.Body = http.MaxBytesReader(w, r.Body, 60_000)
 		status := http.StatusOK
-		body, err := any(nil), validTenant(r.PathValue("tenant"))
-		if err == nil {
-			body, err = get(ctx, r, r.PathValue("tenant"))
-		}
+		body, err := get(r.Context(), r, r.PathValue("tenant"))
 		switch {
 		case errors.Is(err, errInput) || errors.Is(err, falldue.ErrInvalid):
 			status, body = http.StatusUnprocessableEntity, map[string]string{"error": err.Error()}
 		case err != nil:
-			slog.ErrorContext(ctx, "request failed", "request", r.Pattern, "error", err)
+			slog.ErrorContext(r.Context(), "request failed", "request", r.Pattern, "error", err)
 			status, body = http.StatusInternalServerError, map[string]string{"error": "try again later"}
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -63,14 +47,6 @@ func (s *service) answer(get func(ctx context.Context, r *http.Request, tenant s
 
 // errInput is wrapped by errors about the input of a tenant.
 var errInput = errors.New("invalid")
-
-// validTenant returns an error for a tenant that is too long for its column.
-func validTenant(tenant string) error {
-	if len(tenant) > 100 {
-		return fmt.Errorf("%w: tenant %q: must have up to 100 bytes", errInput, tenant)
-	}
-	return nil
-}
 
 // read decodes the body of a request.
 func read(r *http.Request, into any) error {

@@ -9,22 +9,17 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/dash"
 	"github.com/falldue/falldue/ops"
-	"github.com/falldue/falldue/otelfalldue"
-	"github.com/falldue/falldue/promfalldue"
 	"github.com/falldue/falldue/signals"
 )
 
 // tables are the service's own tables. falldue's tables are alongside them.
 var tables = []string{
-	"create table if not exists endpoints (id varchar(26) not null primary key, tenant varchar(100) not null, url varchar(1000) not null, secret varchar(26) not null, policy varchar(1000) not null)",
-	"create table if not exists events (id varchar(26) not null primary key, tenant varchar(100) not null, body text not null)",
+	"create table if not exists endpoints (id varchar(26) not null primary key, tenant text not null, url text not null, secret text not null, policy text not null)",
+	"create table if not exists events (id varchar(26) not null primary key, tenant text not null, body text not null)",
 }
 
 // endpoint is a URL of a tenant that gets all events of the tenant.
@@ -59,48 +54,25 @@ var deliver = falldue.NewKind[delivery]("webhook.deliver", falldue.KindConfig{
 
 // service is what the API and the workers share.
 type service struct {
-	pool    *pool
-	queue   *falldue.Queue
-	ops     *ops.Ops
-	page    *dash.Handler // for operators
-	metrics *prometheus.Registry
-	tracer  trace.Tracer
-	client  *http.Client
+	pool   *pool
+	queue  *falldue.Queue
+	ops    *ops.Ops
+	page   *dash.Handler // for operators
+	client *http.Client
 }
 
-// newService returns a service on a pool. Its traces go to a provider.
-func newService(pool *pool, traces trace.TracerProvider) (*service, error) {
-	registry := prometheus.NewRegistry()
-	metrics, err := promfalldue.New(registry, promfalldue.Config{
-		Exemplar: func(ctx context.Context) prometheus.Labels {
-			span := trace.SpanContextFromContext(ctx)
-			if !span.IsSampled() {
-				return nil
-			}
-			return prometheus.Labels{"trace_id": span.TraceID().String(), "span_id": span.SpanID().String()}
-		},
-	})
+// newService returns a service on a pool.
+func newService(pool *pool) (*service, error) {
+	queue, err := pool.newQueue(falldue.Config{Concurrency: 50})
 	if err != nil {
 		return nil, err
 	}
-	spans, err := otelfalldue.New(otelfalldue.Config{TracerProvider: traces})
-	if err != nil {
-		return nil, err
-	}
-	queue, err := pool.newQueue(falldue.Config{Concurrency: 50, Hooks: metrics.Hooks()})
-	if err != nil {
-		return nil, err
-	}
-	if err := spans.Observe(queue); err != nil {
-		return nil, err
-	}
-	metrics.Observe(queue)
 	queue.Use(signals.LogRuns(nil, signals.LogOptions{}))
 	page, err := dash.New(queue, dash.Options{Title: "webhooks"}) // shows everything, and changes nothing
 	if err != nil {
 		return nil, err
 	}
-	s := &service{pool, queue, ops.New(queue), page, registry, traces.Tracer("webhooks"), &http.Client{
+	s := &service{pool, queue, ops.New(queue), page, &http.Client{
 		// An endpoint that has moved fails until its tenant registers the new one.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -121,8 +93,8 @@ func (s *service) migrate(ctx context.Context) error {
 // register stores an endpoint with a new secret.
 func (s *service) register(ctx context.Context, e endpoint) (endpoint, error) {
 	e.ID, e.Secret = rand.Text(), rand.Text()
-	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(e.URL) > 1000 {
-		return e, fmt.Errorf("%w: url %q: must be a URL of http or https, up to 1,000 characters", errInput, e.URL)
+	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return e, fmt.Errorf("%w: url %q: must be a URL of http or https", errInput, e.URL)
 	}
 	if err := policyOf(e.Policy).Err(); err != nil || len(e.Policy) > 1000 {
 		return e, fmt.Errorf("%w: policy %q: must be a policy of up to 1,000 characters, such as delay 1m; attempts 20: %w", errInput, e.Policy, err)

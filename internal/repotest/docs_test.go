@@ -213,7 +213,7 @@ func TestPagesAreThoseOfTheExamples(t *testing.T) {
 	requireCompiled(t, "docs/many-tasks.md", 4, "many/example_test.go")
 	requireCompiled(t, "docs/stuck-handlers.md", 1, "example_run_test.go")
 	requireCompiled(t, "docs/dashboard.md", 2, "dash/example_test.go")
-	requireCompiled(t, "docs/observability.md", 8, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "examples/webhooks/webhooks.go", "signals/example_test.go")
+	requireCompiled(t, "docs/observability.md", 8, "promfalldue/example_test.go", "otelfalldue/example_test.go", "examples/telemetry/main.go", "examples/telemetry/both_test.go", "signals/example_test.go")
 	requireCompiled(t, "docs/policy-changes.md", 2, "ops/example_policy_test.go")
 	requireCompiled(t, "docs/connections.md", 3, "example_new_test.go", "pgxqueue/example_test.go")
 }
