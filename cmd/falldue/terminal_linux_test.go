@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 			cmd.Println("it has begun")
 			select {} // whatever its context says
 		}}, nil))
+	}
+	if signal.Ignored(os.Interrupt) { // as in a background job of a shell: processes that the tests start would ignore Ctrl-C too
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	completeTimeout = time.Minute
 	testdb.SetParallel()
