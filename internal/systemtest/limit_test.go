@@ -13,6 +13,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -57,11 +58,8 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = pools[i].Close() })
-			lease := 30 * time.Second // a busy machine must not lose it
-			if i == 0 {
-				lease = 5 * time.Second
-			}
-			q, err := falldue.New(pools[i], falldue.Config{Lease: lease, PollInterval: 50 * time.Millisecond, ShutdownTimeout: -1, Logger: slog.New(slog.DiscardHandler)})
+			const lease = 2 * time.Minute // a busy machine must not lose it
+			q, err := falldue.New(pools[i], falldue.Config{Name: fmt.Sprint("worker", i), Lease: lease, PollInterval: 50 * time.Millisecond, ShutdownTimeout: -1, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,6 +117,9 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 		}
 		_ = pools[0].Close() // from now on it can neither extend nor settle
 		close(cut)
+		waitFor(t, "the handlers of the worker that was cut off to return", func() bool { return all.now.Load() == 0 })
+		server := hooks.StoreOf(queues[1]).Server()
+		pools[1].MustExec("update falldue_tasks set updated_at = " + server.Clock().Shift(server.Clock().Now, "1000000") + " where claimed_by like 'worker0/%'") // their leases end in a second
 		waitFor(t, "all tasks to be done", func() bool { return done.Load() >= keys*each })
 		for _, stop := range append(others, stop) {
 			stop()
