@@ -23,19 +23,28 @@ func TestSlotWaiter(t *testing.T) {
 		if !q.needed(store.MaxBatch) {
 			t.Error("a worker needs no slot although it never found less than it asked for")
 		}
-		tries := 0
-		for start := time.Now(); q.needed(store.MaxBatch); tries++ {
-			wait := q.refused()
-			if wait < minSlotWait/2 || wait >= maxSlotWait {
-				t.Fatalf("wait %d is %v", tries, wait)
+		// The waits of a poller that finds no slot, claim after claim.
+		for i, want := range []time.Duration{8 * time.Second, 4 * time.Second, 2 * time.Second, time.Second, time.Second} {
+			start := time.Now()
+			for q.needed(store.MaxBatch) {
+				wait := q.refused()
+				if wait < minSlotWait/2 || wait >= maxSlotWait {
+					t.Fatalf("a wait is %v", wait)
+				}
+				time.Sleep(wait)
 			}
-			time.Sleep(wait)
-			if time.Since(start) > SlotPatience+maxSlotWait {
-				t.Fatal("it waits for ever")
+			if took := time.Since(start); took < want || took > want+maxSlotWait {
+				t.Errorf("claim %d is without a slot after %v, want %v", i, took, want)
 			}
+			q.Claimed(store.MaxBatch, store.MaxBatch)
 		}
-		if tries < 8 || tries > 20 {
-			t.Errorf("%d tries in %v", tries, SlotPatience)
+		// A slot restores half of the patience.
+		q.refused()
+		q.Claimed(store.MaxBatch, store.MaxBatch)
+		q.refused()
+		time.Sleep(2*time.Second - 1)
+		if !q.needed(store.MaxBatch) {
+			t.Error("a poller that has had a slot waits no longer than before")
 		}
 		q.Claimed(store.MaxBatch, store.MaxBatch)
 		if !q.needed(store.MaxBatch) {
