@@ -171,7 +171,11 @@ func (f *fixture) queueOn(t *testing.T, db *sqlx.DB, cfg falldue.Config) *falldu
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	q, err := f.h.New(db, cfg)
+	var q *falldue.Queue
+	err := context.DeadlineExceeded
+	for tries := 0; tries < 3 && errors.Is(err, context.DeadlineExceeded); tries++ { // a busy server can take too long
+		q, err = f.h.New(db, cfg)
+	}
 	if err != nil {
 		t.Fatalf("new queue: %v", err)
 	}
