@@ -38,3 +38,34 @@ func TestViewersShareStatements(t *testing.T) {
 		t.Errorf("one viewer costs %d statements, and %d viewers cost %d", one, dashViewers, all)
 	}
 }
+
+// TestManyLanesTakeFewStatements: the first view does not send a statement for each lane, or for each part of a sample.
+// No other test that counts runs at the same time.
+func TestManyLanesTakeFewStatements(t *testing.T) {
+	db := database{server: &server{engine: sqlite}, dsn: "file:" + t.TempDir() + "/db?_pragma=busy_timeout(10000)", counts: true}
+	pool, err := db.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	q, err := falldue.New(pool, falldue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool.MustExec(`with recursive n (i) as (select 1 union all select i + 1 from n where i < 50000)
+		insert into falldue_tasks (queue, kind, task_key, attempts, fence, updated_at, created_at, last_error, payload)
+		select 'default', 'kind' || i % 40, 'key:' || i % 5000, 1 + i % 10, 1 + i % 10, 1e15, 1e15, '503 Service Unavailable', '{}' from n`)
+	f := &falldueSubject{producer: q}
+	n, _, err := f.views(t.Context(), db, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := 120; n > most {
+		t.Errorf("a view with 5,000 keys runs %d statements, more than %d", n, most)
+	} else {
+		t.Log(n, "statements")
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/cause"
+	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/words"
 )
@@ -72,7 +73,8 @@ const (
 	// mostFailures is the number of tasks that Failures reads, and failureLanes the number of their lanes.
 	mostFailures = 10_000
 	failureLanes = 200
-	// sureLanes is how many of them are read, however slow the database is.
+	// sureLanes is how many of them are read, however slow the database is. They are read together, then twice as many
+	// in all, and so on.
 	sureLanes = 10
 	// datedGroups is how many groups have the time of a first failure.
 	datedGroups = 20
@@ -84,7 +86,7 @@ const (
 
 // Failures groups the tasks that have failed, and are dead or wait for a retry, by their last
 // errors. It jumps from lane to lane, and reads the newest tasks and the oldest of 200 lanes of all kinds: 10,000
-// tasks at most, with one or two statements for each lane. Tasks that run are left out. [Monitor.Failures] costs
+// tasks at most, with one or two statements for ten lanes or more. Tasks that run are left out. [Monitor.Failures] costs
 // less if there are very many lanes.
 func (o *Ops) Failures(ctx context.Context) (Failures, error) {
 	s := o.newSurvey()
@@ -100,41 +102,20 @@ func (o *Ops) failures(ctx context.Context, lanes []failedLane, more bool, withi
 	begin, left := time.Now(), more
 	f.More = more
 	groups := map[failureKey]*FailureGroup{}
-	for i, l := range lanes {
+	for i := 0; i < len(lanes); {
 		if i >= sureLanes && time.Since(begin) > within {
 			f.More, left = true, true
 			break
 		}
+		part := lanes[i:min(i+max(i, sureLanes), len(lanes))]
 		most := (mostFailures - f.Tasks) / (len(lanes) - i)
-		tasks, err := o.store.NewestInLane(ctx, l.queue, l.Lane, most)
+		i += len(part)
+		newest, oldest, err := o.endsOf(ctx, part, most)
 		if err != nil {
 			return f, err
 		}
-		var oldest []store.Watched
-		if len(tasks) == most {
-			if oldest, err = o.store.WatchLane(ctx, l.queue, l.Lane, maxDelay, oldestRead); err != nil {
-				return f, err
-			}
-			f.More = true
-		}
-		began := map[failureKey]bool{} // failures whose first ones are read
-		for _, t := range oldest {
-			began[keyOfFailure(t)] = true
-		}
-		seen := map[int64]bool{}
-		for _, t := range append(tasks, oldest...) {
-			f.At = store.Time(t.Now)
-			if seen[t.ID] || t.LastError == "" || t.ClaimedBy != "" && t.Updated > t.Now {
-				continue
-			}
-			seen[t.ID] = true
-			f.Tasks++
-			key := keyOfFailure(t)
-			if groups[key] == nil {
-				groups[key] = &FailureGroup{Queue: t.Queue, Kind: t.Kind, Error: key.text}
-			}
-			groups[key].add(t)
-			groups[key].Earlier = groups[key].Earlier || len(tasks) == most && !began[key]
+		for n := range part {
+			f.add(groups, newest[n], oldest[n], len(newest[n]) == most)
 		}
 	}
 	for _, g := range groups {
@@ -144,20 +125,74 @@ func (o *Ops) failures(ctx context.Context, lanes []failedLane, more bool, withi
 	slices.SortFunc(f.Groups, func(a, b FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Waiting+b.Dead, a.Waiting+a.Dead), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error))
 	})
-	for i := range f.Groups[:min(len(f.Groups), datedGroups)] {
-		g := &f.Groups[i]
-		attempts, err := o.store.Attempts(ctx, g.tried)
-		if err != nil {
-			return f, err
-		}
-		g.Earlier = g.Earlier || len(attempts) == 0 && g.attempts > 1
-		for _, a := range attempts {
+	dated := f.Groups[:min(len(f.Groups), datedGroups)]
+	tried := make([]int64, len(dated))
+	for i, g := range dated {
+		tried[i] = g.tried
+	}
+	lists, err := o.store.AttemptsOf(ctx, tried)
+	if err != nil {
+		return f, err
+	}
+	for i := range dated {
+		g := &dated[i]
+		g.Earlier = g.Earlier || len(lists[i]) == 0 && g.attempts > 1
+		for _, a := range lists[i] {
 			if at := store.Time(a.Finished); at.Before(g.First) && cause.Of(a.Error) == g.Error {
 				g.First = at
 			}
 		}
 	}
 	return f, nil
+}
+
+// endsOf returns the newest tasks of lanes, up to most, and the oldest tasks of those that have more.
+func (o *Ops) endsOf(ctx context.Context, lanes []failedLane, most int) (newest, oldest [][]store.Watched, err error) {
+	places := make([]statements.QueueLane, len(lanes))
+	for i, l := range lanes {
+		places[i] = statements.QueueLane{Queue: l.queue, Lane: l.Lane}
+	}
+	if newest, err = o.store.EndsOfLanes(ctx, places, true, most); err != nil {
+		return nil, nil, err
+	}
+	var long []statements.QueueLane
+	for i, tasks := range newest {
+		if len(tasks) == most {
+			long = append(long, places[i])
+		}
+	}
+	found, err := o.store.EndsOfLanes(ctx, long, false, oldestRead)
+	oldest = make([][]store.Watched, len(lanes))
+	for i, tasks := range newest {
+		if len(tasks) == most && err == nil {
+			oldest[i], found = found[0], found[1:]
+		}
+	}
+	return newest, oldest, err
+}
+
+// add adds the newest tasks of a lane and, if it may have others, the oldest.
+func (f *Failures) add(groups map[failureKey]*FailureGroup, newest, oldest []store.Watched, others bool) {
+	f.More = f.More || others
+	began := map[failureKey]bool{} // failures whose first ones are read
+	for _, t := range oldest {
+		began[keyOfFailure(t)] = true
+	}
+	seen := map[int64]bool{}
+	for _, t := range append(newest, oldest...) {
+		f.At = store.Time(t.Now)
+		if seen[t.ID] || t.LastError == "" || t.ClaimedBy != "" && t.Updated > t.Now {
+			continue
+		}
+		seen[t.ID] = true
+		f.Tasks++
+		key := keyOfFailure(t)
+		if groups[key] == nil {
+			groups[key] = &FailureGroup{Queue: t.Queue, Kind: t.Kind, Error: key.text}
+		}
+		groups[key].add(t)
+		groups[key].Earlier = groups[key].Earlier || others && !began[key]
+	}
 }
 
 type failureKey struct{ queue, kind, text string }

@@ -19,6 +19,8 @@ const (
 	After = time.Minute
 	// Most is the number up to which the tasks of a kind in a queue are counted.
 	Most = 1000
+	// lanesAtOnce is the number of lanes whose tasks are counted together.
+	lanesAtOnce = 32
 	// UnknownDelay stands for the delay of a lane whose policy is not known.
 	UnknownDelay = 24 * time.Hour
 )
@@ -52,7 +54,8 @@ type Tables interface {
 	Queues(ctx context.Context) ([]string, error)
 	// Heads returns the lanes of queues. With an error, the lanes of some queues may be missing.
 	Heads(ctx context.Context, queues []string) (map[string][]store.Head, error)
-	CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error)
+	// CountSince counts the tasks of lanes, as [store.Store.CountSince] does.
+	CountSince(ctx context.Context, lanes []store.LaneSince) ([]int, error)
 }
 
 // Finder finds overdue tasks in all queues, through the lanes that have them.
@@ -100,6 +103,7 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 	slices.SortStableFunc(lanes, func(a, b Lane) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
 	})
+	var of []int // the groups of the lanes
 	for _, l := range lanes {
 		if n := len(list); n == 0 || list[n-1].Queue != l.Queue || list[n-1].Kind != l.Kind || list[n-1].Limit != l.Limit {
 			list = append(list, Group{Queue: l.Queue, Kind: l.Kind, Delay: Delay{Limit: l.Limit}, DueSince: l.Due()})
@@ -109,12 +113,24 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 			last.DueSince = due
 		}
 		last.HaltedBy = cmp.Or(last.HaltedBy, l.HaltedBy)
-		if last.Tasks < Most {
-			n, err := f.CountSince(ctx, l.Queue, l.Lane, l.Wait+f.after(), Most-last.Tasks)
-			if err != nil {
-				return list, err
+		of = append(of, len(list)-1)
+	}
+	for i := 0; i < len(lanes); {
+		var part []store.LaneSince
+		var counted []int
+		for ; i < len(lanes) && len(part) < lanesAtOnce; i++ {
+			if l, left := lanes[i], Most-list[of[i]].Tasks; left > 0 {
+				at := store.LaneSince{Wait: (l.Wait + f.after()).Microseconds(), Most: left}
+				at.Queue, at.Lane = l.Queue, l.Lane
+				part, counted = append(part, at), append(counted, of[i])
 			}
-			last.Tasks += n
+		}
+		numbers, err := f.CountSince(ctx, part)
+		if err != nil {
+			return list, err
+		}
+		for n, g := range counted {
+			list[g].Tasks = min(list[g].Tasks+numbers[n], Most)
 		}
 	}
 	// Workers may have taken the tasks of a lane since Find.
@@ -179,10 +195,10 @@ func (t *tables) find(ctx context.Context, places []store.Place) ([]store.Found,
 	return t.finder.Find(ctx, places, pageLanes)
 }
 
-func (t *tables) CountSince(ctx context.Context, queue string, at store.Lane, wait time.Duration, most int) (int, error) {
+func (t *tables) CountSince(ctx context.Context, lanes []store.LaneSince) ([]int, error) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
-	return t.Store.CountSince(ctx, queue, at, wait, most)
+	return t.Store.CountSince(ctx, lanes)
 }
 
 func (t *tables) LiveWorkers(ctx context.Context) ([]store.WorkerInfo, error) {

@@ -130,13 +130,21 @@ select count(*) from (select 1 from {tasks}
 where {in lane} and updated_at >= {moment {int :since}} and updated_at < {moment {int :until}} limit :limit) t`)
 }
 
-// IDSpan selects the first id of a task from :since on and before :until, and the one after the
-// last, or 0 and 0.
-func IDSpan(s dialect.Server, tables dialect.Tables) Stmt {
+// IDRange is the ids from Since on and before Until.
+type IDRange struct{ Since, Until int64 }
+
+// IDRangeColumns are the columns of the batch of [IDSpans] and [SampleIDs].
+var IDRangeColumns = Columns[IDRange]{
+	col("since", Int, func(r *IDRange) any { return &r.Since }),
+	col("until", Int, func(r *IDRange) any { return &r.Until }),
+}
+
+// IDSpans selects the first id of a task in each range of a batch of size ranges, and the one after the last, or 0
+// and 0, and the range's place in the batch. The batch has [IDRangeColumns].
+func IDSpans(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
-	b.set("in range", "id >= {int :since} and id < {int :until}")
-	return b.stmt(`
-select coalesce((select min(id) from {tasks} where {in range}), 0), coalesce((select max(id) from {tasks} where {in range}), -1) + 1`)
+	b.set("in range", "id >= {of since} and id < {of until}")
+	return b.united(IDRangeColumns.columns(), size, `select coalesce((select min(id) from {tasks} where {in range}), 0), coalesce((select max(id) from {tasks} where {in range}), -1) + 1, {place}`)
 }
 
 // CountFirst counts the tasks, up to :limit.
@@ -159,13 +167,12 @@ var SampledColumns = join(
 		col("last", Int, func(s *Sampled) any { return &s.Last }),
 	})
 
-// SampleIDs counts the first :limit tasks with ids from :since on and before :until as
-// [SampledColumns].
-func SampleIDs(s dialect.Server, tables dialect.Tables) Stmt {
+// SampleIDs counts the first :limit tasks in each range of a batch of size ranges, as [SampledColumns] and the range's
+// place in the batch. The batch has [IDRangeColumns].
+func SampleIDs(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("counted", SampledColumns.list("", map[string]string{"tasks": "count(*)", "first": "min(id)", "last": "max(id)"}))
-	return b.stmt(`
-select {counted} from (select id, queue, kind, state from {tasks}
-where id >= {int :since} and id < {int :until} order by id limit :limit) t
+	return b.united(IDRangeColumns.columns(), size, `select {counted}, {place} from (select id, queue, kind, state from {tasks}
+where id >= {of since} and id < {of until} order by id limit :limit) t
 group by queue, kind, state`)
 }

@@ -189,6 +189,14 @@ where task_id = :id
 order by fence`)
 }
 
+// AttemptsOf selects the recorded attempts of each task of a batch of size tasks as [AttemptColumns], in no order, and
+// the task's place in the batch. The batch has [IDColumns].
+func AttemptsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	b.set("attempt", AttemptColumns.list("", nil))
+	return b.united(IDColumns.columns(), size, `select {attempt}, {place} from {attempts} where task_id = {of task_id}`)
+}
+
 // CountTasks counts tasks by queue, kind and state. It returns [CountColumns].
 func CountTasks(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)

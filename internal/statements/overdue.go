@@ -26,14 +26,26 @@ select {next f.queue}, f.place + 1 from found f where f.queue is not null and f.
 select queue from found where queue is not null`)
 }
 
-// CountSince counts the tasks of a lane whose anchors are :wait microseconds old or
-// older, up to :limit. Parameters: queue, the lane (see [SetLane]), wait, limit.
-func CountSince(s dialect.Server, tables dialect.Tables) Stmt {
-	b := newBuilder(s, tables)
-	b.setInLane(laneParam)
-	return b.stmt(`
-select count(*) from (select 1 from {tasks}
-where {in lane} and updated_at <= {shift {now}, -({int :wait})} limit :limit) t`)
+// LaneSince is a lane whose tasks are counted: those with anchors that are Wait microseconds old or older, up to Most.
+type LaneSince struct {
+	QueueLane
+	Wait int64
+	Most int
+}
+
+// LaneSinceColumns are the columns of the batch of [CountSince].
+var LaneSinceColumns = join(
+	within(QueueLaneColumns, func(l *LaneSince) *QueueLane { return &l.QueueLane }),
+	Columns[LaneSince]{
+		col("wait", Int, func(l *LaneSince) any { return &l.Wait }),
+		col("most", Int, func(l *LaneSince) any { return &l.Most }),
+	})
+
+// CountSince counts the tasks of each lane of a batch of size lanes. It returns the number and the lane's place in the
+// batch. The batch has [LaneSinceColumns].
+func CountSince(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	return newBuilder(s, tables).united(LaneSinceColumns.columns(), size, `select count(*), {place} from (select 1 from {tasks}
+where {in its lane} and updated_at <= {shift {now}, -({of wait})} limit {of most}) t`)
 }
 
 // CountAhead counts the tasks of a lane that come before the task :id with the anchor :since,

@@ -247,6 +247,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		wantMany = []string{"falldue_lane", "using index"}
 	}
 	looks := []string{"falldue_lane"}
+	since := statements.LaneSince{QueueLane: statements.QueueLane{Queue: "default", Lane: statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3}}, Wait: 1, Most: 100}
 	nearby := map[string][]string{testdb.Postgres: {"falldue_tasks_pkey"}, testdb.MySQL: {"primary"}, testdb.MariaDB: {"primary"}, testdb.SQLite: {"integer primary key"}}[engine]
 	for _, c := range []struct {
 		name string
@@ -260,7 +261,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		{"look for running tasks", statements.LookIDs(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseRunning}), nil, looks},
 		{"look for a key", statements.LookIDs(s, tables, statements.ListParams{Key: true}), nil, looks}, {"look for parts", statements.LookIDs(s, tables, statements.ListParams{Key: true, Part: true}), nil, looks},
 		{"look nearby", statements.List(s, tables, statements.ListParams{Queue: true, State: true, Key: true, Part: true, Upto: true, Near: true}), nil, nearby},
-		{"queues", statements.Queues(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables), nil, []string{"falldue_lane"}},
+		{"queues", statements.Queues(s, tables), nil, []string{"falldue_lane"}}, {"count", statements.CountSince(s, tables, 1), statements.LaneSinceColumns.Rows(1, func(int) *statements.LaneSince { return &since }), []string{"falldue_lane"}},
 	} {
 		if strings.HasPrefix(c.name, "look ") && engine == testdb.Postgres && statistics != fresh {
 			continue // it may sort the tasks, and reads a table whole that seems small

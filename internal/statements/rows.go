@@ -1,6 +1,7 @@
 package statements
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -84,6 +85,30 @@ func (b *builder) jsonTable(alias string, columns []column) string {
 		text += ", " + c.Name + " " + typ + " path '$[" + strconv.Itoa(i) + "]'"
 	}
 	return text + ")) as " + alias
+}
+
+// united makes a statement that unites a part for each row of a batch of size rows. In the template of a part, {of NAME}
+// is a value of the row, {place} is the row's number, from 0, and {in its lane} is the condition that a task is in the
+// lane of the row, if the batch has [QueueLaneColumns].
+func (b *builder) united(columns []column, size int, part string) Stmt {
+	b.batch, b.size = columns, size
+	of := func(c column) string { return "{of " + c.Name + "}" }
+	b.set("in its lane", list(QueueLaneColumns.columns(), " and ", func(c column) string { return c.Name + " = " + of(c) }))
+	if b.server.Caps.LaneExpression {
+		b.set("in its lane", "{lane text} = "+laneText("{of queue}", of))
+	}
+	b.set("parts", func() string {
+		parts := make([]string, size)
+		for i := range parts {
+			b.set("place", verbatim(strconv.Itoa(i)))
+			b.set("of", func(name string) string {
+				return b.cell(i, slices.IndexFunc(columns, func(c column) bool { return c.Name == name }))
+			})
+			parts[i] = b.expand(part)
+		}
+		return strings.Join(parts, "\nunion all ")
+	})
+	return b.stmt("\n{parts}")
 }
 
 func commas(list []string) string { return strings.Join(list, ", ") }

@@ -117,7 +117,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"news":                  statements.News(s, tables),
 		"new_tasks":             statements.NewTasks(s, tables),
 		"queues":                statements.Queues(s, tables),
-		"count_since":           statements.CountSince(s, tables),
+		"count_since":           statements.CountSince(s, tables, room),
 		"count_ahead":           statements.CountAhead(s, tables),
 		"finished_lanes":        statements.FinishedLanes(s, tables, room),
 		"clean":                 statements.Clean(s, tables),
@@ -141,7 +141,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"watch_tasks":           statements.WatchTasks(s, tables, room),
 		"watch_new":             statements.WatchNew(s, tables),
 		"watch_lane":            statements.WatchLane(s, tables),
-		"newest_in_lane":        statements.NewestInLane(s, tables),
+		"attempts_of":           statements.AttemptsOf(s, tables, room),
+		"newest_in_lanes":       statements.EndsOfLanes(s, tables, true, room),
+		"oldest_in_lanes":       statements.EndsOfLanes(s, tables, false, room),
 		"list_ids":              statements.ListIDs(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseUnfinished}),
 		"look_ids":              statements.LookIDs(s, tables, statements.ListParams{Kind: true, Newer: true, Phase: statements.PhaseRunning}),
 		"look_ids_of_key":       statements.LookIDs(s, tables, statements.ListParams{Key: true, Newest: true}),
@@ -187,9 +189,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	maps.Copy(all, flowStatements(s, room))
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Metadata: true}, room)
 	if s.Caps.Catalog != dialect.PgCatalog {
-		all["id_span"] = statements.IDSpan(s, tables)
+		all["id_spans"] = statements.IDSpans(s, tables, room)
 		all["count_first"] = statements.CountFirst(s, tables)
-		all["sample_ids"] = statements.SampleIDs(s, tables)
+		all["sample_ids"] = statements.SampleIDs(s, tables, room)
 		all["count_range"] = statements.CountRange(s, tables)
 	}
 	if s.Caps.Catalog == dialect.PgCatalog {

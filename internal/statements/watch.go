@@ -18,7 +18,7 @@ type Watched struct {
 }
 
 // WatchedColumns are the columns of a result of [WatchTasks], [WatchNew], [WatchLane] and
-// [NewestInLane].
+// [EndsOfLanes].
 var WatchedColumns = Columns[Watched]{
 	col("id", Int, func(w *Watched) any { return &w.ID }),
 	col("queue", Text, func(w *Watched) any { return &w.Queue }),
@@ -75,13 +75,15 @@ where {in lane} and updated_at >= {shift {now}, -({int :back})}
 order by updated_at limit :limit`)
 }
 
-// NewestInLane selects the :limit tasks of a lane whose anchors are the latest, as
-// [WatchedColumns]. Parameters: queue, the lane (see [SetLane]), limit.
-func NewestInLane(s dialect.Server, tables dialect.Tables) Stmt {
+// EndsOfLanes selects the :limit tasks of each lane of a batch whose anchors are the latest or, without newest, the
+// earliest, as [WatchedColumns] and the lane's place in the batch. The batch has [QueueLaneColumns], and size lanes.
+func EndsOfLanes(s dialect.Server, tables dialect.Tables, newest bool, size int) Stmt {
 	b := watching(s, tables)
-	b.setInLane(laneParam)
-	return b.stmt(`
-select {watched} from {tasks} t
-where {in lane}
-order by updated_at desc limit :limit`)
+	b.set("order", "updated_at")
+	if newest {
+		b.set("order", "updated_at desc")
+	}
+	return b.united(QueueLaneColumns.columns(), size, `select {watched}, {place} from (select id, queue, kind, task_key, state, attempts, fence, updated_at, claimed_by, last_error from {tasks}
+where {in its lane}
+order by {order} limit :limit) t`)
 }

@@ -29,9 +29,10 @@ var fewTasks int64 = 2 * (firstParts + idParts) * readTasks
 // idRange is a range of ids, with the tasks that were seen in it. Each of these tasks stands for
 // scale tasks.
 type idRange struct {
-	since, until int64
-	seen         map[group]int64
-	scale        float64
+	statements.IDRange
+	seen           map[group]int64
+	scale          float64
+	n, first, last int64 // of the tasks that were seen
 }
 
 func (r idRange) tasks() (n float64) {
@@ -60,7 +61,7 @@ func (s *Store) estimateByIDs(ctx context.Context, lanes []statements.QueueLane)
 	if few {
 		return s.Counts(ctx)
 	}
-	whole, err := s.span(ctx, idRange{until: math.MaxInt64})
+	whole, err := s.span(ctx, idRange{IDRange: statements.IDRange{Until: math.MaxInt64}})
 	if err != nil {
 		return nil, err
 	}
@@ -96,39 +97,60 @@ func (s *Store) fewTasks(ctx context.Context) (bool, error) {
 
 // span returns a range without the ids before its first task and after its last.
 func (s *Store) span(ctx context.Context, r idRange) (idRange, error) {
-	err := s.read(ctx, s.fixed("id span", statements.IDSpan), statements.Values{"since": r.since, "until": r.until}, func() {}, func(found row) (err error) {
-		if r.since, err = found.int(0); err == nil {
-			r.until, err = found.int(1)
+	list := []idRange{r}
+	err := s.spans(ctx, list)
+	return list[0], err
+}
+
+// spans is span for many ranges.
+func (s *Store) spans(ctx context.Context, ranges []idRange) error {
+	return united(ctx, s, "id spans", statements.IDRangeColumns, boundsOf(ranges), nil, statements.IDSpans, func(int) {}, func(i int, found row) (err error) {
+		if ranges[i].Since, err = found.int(0); err == nil {
+			ranges[i].Until, err = found.int(1)
 		}
 		return err
 	})
-	return r, err
+}
+
+func boundsOf(ranges []idRange) (list []statements.IDRange) {
+	for _, r := range ranges {
+		list = append(list, r.IDRange)
+	}
+	return list
 }
 
 // readFirst reads the first tasks of each range.
 func (s *Store) readFirst(ctx context.Context, ranges []idRange) ([]idRange, error) {
-	stmt := s.fixed("sample ids", statements.SampleIDs)
-	for i := range ranges {
+	err := united(ctx, s, "sample ids", statements.IDRangeColumns, boundsOf(ranges), statements.Values{"limit": readTasks}, statements.SampleIDs, func(i int) {
 		r := &ranges[i]
-		var n, first, last int64
-		err := s.read(ctx, stmt, statements.Values{"since": r.since, "until": r.until, "limit": readTasks}, func() { r.seen, n, first, last = map[group]int64{}, 0, r.until, 0 }, func(row row) error {
-			var c statements.Sampled
-			err := statements.SampledColumns.Scan(row, &c)
-			r.seen[groupOf(c.Count)] += c.Tasks
-			n, first, last = n+c.Tasks, min(first, c.First), max(last, c.Last)
-			return err
-		})
-		if r.scale = 1; err == nil && n == readTasks {
-			// The range may begin long before its first task, and end long after its last. Tasks may have been
-			// deleted in the meantime.
-			var rest idRange
-			rest, err = s.span(ctx, *r)
-			r.since, r.until = first, max(rest.until, last+1)
-			r.scale = float64(r.until-r.since) / float64(last+1-r.since)
+		r.seen, r.scale, r.n, r.first, r.last = map[group]int64{}, 1, 0, r.Until, 0
+	}, func(i int, row row) error {
+		r := &ranges[i]
+		var c statements.Sampled
+		err := statements.SampledColumns.Scan(row, &c)
+		r.seen[groupOf(c.Count)] += c.Tasks
+		r.n, r.first, r.last = r.n+c.Tasks, min(r.first, c.First), max(r.last, c.Last)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A range may begin long before its first task, and end long after its last. Tasks may have been deleted in the
+	// meantime.
+	var full []int
+	var rests []idRange
+	for i, r := range ranges {
+		if r.n == readTasks {
+			full, rests = append(full, i), append(rests, r)
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err := s.spans(ctx, rests); err != nil {
+		return nil, err
+	}
+	for n, i := range full {
+		r := &ranges[i]
+		r.Since, r.Until = r.first, max(rests[n].Until, r.last+1)
+		r.scale = float64(r.Until-r.Since) / float64(r.last+1-r.Since)
 	}
 	return ranges, nil
 }
@@ -150,9 +172,9 @@ func (s *Store) splitBigIDs(ctx context.Context, ranges []idRange, most int) ([]
 
 // splitIDs splits a range into n parts of the same length, or into fewer if it is too short.
 func splitIDs(r idRange, n int64) (parts []idRange) {
-	length := max((r.until-r.since)/n, readTasks)
-	for since := r.since; since < r.until; since += length {
-		parts = append(parts, idRange{since: since, until: min(since+length, r.until)})
+	length := max((r.Until-r.Since)/n, readTasks)
+	for since := r.Since; since < r.Until; since += length {
+		parts = append(parts, idRange{IDRange: statements.IDRange{Since: since, Until: min(since+length, r.Until)}})
 	}
 	return parts
 }

@@ -162,6 +162,22 @@ func (s *Store) Attempts(ctx context.Context, id int64) (list []Attempt, err err
 	return list, err
 }
 
+// AttemptsOf lists the recorded attempts of each of some tasks, in no order.
+func (s *Store) AttemptsOf(ctx context.Context, ids []int64) ([][]Attempt, error) {
+	keys := make([]Key, len(ids))
+	for i, id := range ids {
+		keys[i].TaskID = id
+	}
+	lists := make([][]Attempt, len(ids))
+	err := united(ctx, s, "attempts of", statements.IDColumns, keys, nil, statements.AttemptsOf, func(i int) { lists[i] = nil }, func(i int, r row) error {
+		var a Attempt
+		err := statements.AttemptColumns.Scan(r, &a)
+		lists[i] = append(lists[i], a)
+		return err
+	})
+	return lists, err
+}
+
 // Counts returns the number of tasks of each queue, kind and state.
 func (s *Store) Counts(ctx context.Context) (list []Count, err error) {
 	err = s.read(ctx, s.fixed("count", statements.CountTasks), nil, func() { list = list[:0] }, func(r row) error {

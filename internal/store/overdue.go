@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -52,14 +51,16 @@ func (s *Store) queues(ctx context.Context, prefix string, limit int) (list []st
 	}
 }
 
-// CountSince counts the tasks of a lane whose anchors are at least wait old, up to most.
-func (s *Store) CountSince(ctx context.Context, queue string, at Lane, wait time.Duration, most int) (n int, err error) {
-	values := statements.Values{"queue": queue, "wait": wait.Microseconds(), "limit": most}
-	statements.SetLane(values, at)
-	err = s.read(ctx, s.fixed("count since", statements.CountSince), values, func() { n = 0 }, func(r row) error {
-		count, err := r.int(0)
-		n = int(count)
+// CountSince counts the tasks of each lane whose anchors are at least the lane's Wait old, up to its Most.
+func (s *Store) CountSince(ctx context.Context, lanes []LaneSince) ([]int, error) {
+	counts := make([]int, len(lanes))
+	err := united(ctx, s, "count since", statements.LaneSinceColumns, lanes, nil, statements.CountSince, func(i int) { counts[i] = 0 }, func(i int, r row) error {
+		n, err := r.int(0)
+		counts[i] = int(n)
 		return err
 	})
-	return n, err
+	return counts, err
 }
+
+// LaneSince is a lane whose tasks are counted.
+type LaneSince = statements.LaneSince

@@ -145,6 +145,37 @@ func (s *Store) batch(name string, n int, make func(dialect.Server, dialect.Tabl
 	return s.stmt(stmtKey{name: name, size: size}, func() statements.Stmt { return make(s.server, s.tables, size) })
 }
 
+// united runs the statement that make makes for the rows of a list, with up to unitedAtOnce rows in each statement.
+// For each row of a result it calls f with the place of its element in the list. Before, and when a statement begins
+// anew, it calls reset with the place of each element.
+func united[R any](ctx context.Context, s *Store, name string, columns statements.Columns[R], list []R, values statements.Values,
+	make func(dialect.Server, dialect.Tables, int) statements.Stmt, reset func(int), f func(int, row) error,
+) error {
+	for first := 0; first < len(list); first += unitedAtOnce {
+		part := list[first:min(first+unitedAtOnce, len(list))]
+		size := statements.SizeFor(len(part))
+		stmt := s.stmt(stmtKey{name: name, size: size}, func() statements.Stmt { return make(s.server, s.tables, size) })
+		err := s.readRows(ctx, stmt, values, columns.Rows(len(part), func(i int) *R { return &part[i] }), func() {
+			for i := range part {
+				reset(first + i)
+			}
+		}, func(r row) error {
+			place, err := r.int(len(r) - 1)
+			if err != nil || place < 0 || int(place) >= len(part) { // of the rows that fill a statement up
+				return err
+			}
+			return f(first+int(place), r[:len(r)-1])
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unitedAtOnce is the number of rows of a statement that has a part for each row.
+const unitedAtOnce = 32
+
 // size returns how many rows a statement for n rows takes, or 0 if its text does not
 // depend on the number of rows.
 func (s *Store) size(n int) int {

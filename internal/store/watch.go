@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
 )
 
@@ -50,10 +51,16 @@ func scanWatched(list *[]Watched) func(row) error {
 	}
 }
 
-// NewestInLane returns up to limit tasks of a lane, those with the latest anchors.
-func (s *Store) NewestInLane(ctx context.Context, queue string, at Lane, limit int) (list []Watched, err error) {
-	values := statements.Values{"queue": queue, "limit": limit}
-	statements.SetLane(values, at)
-	err = s.read(ctx, s.fixed("newest in lane", statements.NewestInLane), values, func() { list = nil }, scanWatched(&list))
-	return list, err
+// EndsOfLanes returns the tasks at one end of each lane: up to limit, those with the latest anchors or, without newest,
+// with the earliest.
+func (s *Store) EndsOfLanes(ctx context.Context, lanes []statements.QueueLane, newest bool, limit int) ([][]Watched, error) {
+	name := "oldest in lanes"
+	if newest {
+		name = "newest in lanes"
+	}
+	lists := make([][]Watched, len(lanes))
+	err := united(ctx, s, name, statements.QueueLaneColumns, lanes, statements.Values{"limit": limit}, func(server dialect.Server, tables dialect.Tables, size int) statements.Stmt {
+		return statements.EndsOfLanes(server, tables, newest, size)
+	}, func(i int) { lists[i] = nil }, func(i int, r row) error { return scanWatched(&lists[i])(r) })
+	return lists, err
 }

@@ -142,8 +142,14 @@ func (o overdueTables) Heads(_ context.Context, queues []string) (_ map[string][
 	return found, failed
 }
 
-func (o overdueTables) CountSince(_ context.Context, _ string, at store.Lane, wait time.Duration, most int) (int, error) {
-	return o.count(at, wait, most)
+func (o overdueTables) CountSince(_ context.Context, lanes []store.LaneSince) (list []int, err error) {
+	for _, l := range lanes {
+		n, err := o.count(l.Lane, time.Duration(l.Wait)*time.Microsecond, l.Most)
+		if list = append(list, n); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
 }
 
 // lineWriter sends each line that a logger writes.

@@ -1,3 +1,5 @@
-select count(*) from (select 1 from "falldue_tasks"
-where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = ($1::text || ' ' || $2::text || ' ' || $3::text || ' ' || cast($4::bigint as text) || ' ' || $5::text || ' ' || $6::text || ' ' || cast($7::bigint as text)) and updated_at <= (statement_timestamp() + (-($8::bigint))::float8 * interval '1 microsecond') limit $9) t
--- binds: queue, state, task_key, priority, kind, policy, attempts, wait, limit
+select count(*), 0 from (select 1 from "falldue_tasks"
+where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = ($1::text || ' ' || $2::text || ' ' || $3::text || ' ' || cast($4::bigint as text) || ' ' || $5::text || ' ' || $6::text || ' ' || cast($7::bigint as text)) and updated_at <= (statement_timestamp() + (-($8::bigint))::float8 * interval '1 microsecond') limit $9::bigint) t
+union all select count(*), 1 from (select 1 from "falldue_tasks"
+where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = ($10::text || ' ' || $11::text || ' ' || $12::text || ' ' || cast($13::bigint as text) || ' ' || $14::text || ' ' || $15::text || ' ' || cast($16::bigint as text)) and updated_at <= (statement_timestamp() + (-($17::bigint))::float8 * interval '1 microsecond') limit $18::bigint) t
+-- binds: queue[0], state[0], task_key[0], priority[0], kind[0], policy[0], attempts[0], wait[0], most[0], queue[1], state[1], task_key[1], priority[1], kind[1], policy[1], attempts[1], wait[1], most[1]
