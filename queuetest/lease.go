@@ -111,7 +111,7 @@ var leaseCases = []conformanceCase{
 	{"a task that may run again immediately after a loss waits for the end of its lease, and not for its policy's delay", func(t *testing.T, f *fixture) {
 		k := falldue.NewKind[noteArgs]("urgent", falldue.KindConfig{Policy: parsePolicy(t, "delay 1h"), ImmediateLostRetries: 1})
 		firstDB := f.open(t)
-		first := f.queueOn(t, firstDB, falldue.Config{Lease: 3 * time.Second}) // a slow machine reads the task meanwhile
+		first := f.queueOn(t, firstDB, falldue.Config{Lease: shortLease})
 		started, release := make(chan falldue.RunInfo, 1), make(chan struct{})
 		end := sync.OnceFunc(func() { close(release) })
 		defer end()
@@ -123,10 +123,10 @@ var leaseCases = []conformanceCase{
 		id := enqueue(t, first, k, noteArgs{})
 		stop := startWorker(t, first)
 		receive(t, started, "the first attempt")
+		_ = firstDB.Close() // before a slow machine reads the task: the first worker cannot claim it again
 		if info := readTask(t, f.queue(t, falldue.Config{}), id); info.State != falldue.StateSnoozed || info.ClaimedBy == "" {
 			t.Errorf("while its first attempt runs, the task is %s, claimed by %q", info.State, info.ClaimedBy)
 		}
-		_ = firstDB.Close()
 
 		second := f.queue(t, falldue.Config{})
 		again := make(chan falldue.RunInfo, 1)
