@@ -89,10 +89,16 @@ func openFalldue(v variant) open {
 	}
 }
 
-// limit limits or orders the tasks of each key if the settings want it.
+// limit limits, orders or weighs the tasks of each key if the settings want it.
 func (f *falldueSubject) limit(s settings) {
 	if s.limited {
 		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.AtMost(perKey).PerKey()}})
+	}
+	if s.tenants {
+		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: tenantLimits})
+	}
+	if s.weights {
+		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Weight: weightOf})
 	}
 	if s.ordered {
 		f.kind = falldue.NewKind[payload]("bench", falldue.KindConfig{Policy: tomorrow, Limits: []falldue.Limit{falldue.InOrder()}})

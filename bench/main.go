@@ -87,7 +87,7 @@ func parse() *config {
 	flag.DurationVar(&c.storm, "storm", 2*time.Minute, "length of the measure deadlocks")
 	flag.DurationVar(&c.soak, "soak", 0, "instead of measures, run falldue for so long at 1,000 tasks a second, with a twentieth failing, and sample sizes and waits; it prints the medians of the first and of the last ten minutes")
 	flag.DurationVar(&c.every, "every", time.Minute, "the time between two samples of --soak")
-	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, or all; each row of processes and lanes is the median of --rounds drains")
+	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, tenants, or all; each row of processes and lanes is the median of --rounds drains")
 	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")

@@ -94,6 +94,16 @@ var measures = []measure{
 		about: "eight workers of one process, each with a pool of its own, process the tasks of three keys, two of each key concurrently; a handler sleeps for 10 ms, and there are as many tasks as the handlers alone would take --while for; the time is from the start of the first handler to the end of the last; hot_keys_ceiling is the rate that the handlers alone allow, by how long they took, and hot_keys_empty_percent the share of claims that got no task",
 	},
 	{
+		name: "weights_ratio", unit: "", single: true, settings: settings{done: deleted, weights: true}, run: measureWeights,
+		also:  []string{"weights_alone_handlers", "weights_both_handlers"},
+		about: "how many tasks of a tenant with the weight 3 start for each task of a tenant with the weight 1, for --while, while tasks of both wait; handlers sleep for 200 to 600 ms; weights_both_handlers is the mean number of busy handlers in that time, and weights_alone_handlers the number before, while only the tenant with the weight 1 has tasks",
+	},
+	{
+		name: "campaign_ms", unit: "ms", single: true, settings: settings{done: deleted}, run: measureCampaign,
+		also:  []string{"campaign_max_ms", "campaign_alone_ms", "campaign_ended", "campaign_ended_max"},
+		about: "the median time from the commit of a tenant's single task, in the worker's process, to the start of its handler, while %[1]s tasks of another tenant are due and occupy all handlers, which sleep for 0.5 to 1.5 s; campaign_max_ms is the longest of 20 times, and campaign_alone_ms the median before the other tenant had tasks; campaign_ended is how many handlers of the other tenant ended from the begin of the enqueue to the start of the single task, the median, and campaign_ended_max the most",
+	},
+	{
 		name: "drain_with_history", unit: "tasks/s", settings: settings{done: deleted}, run: drainWithHistory,
 		about: "as drain_deleted, while a hundred other workers write the history of their runs into the same rows, ten a second, as they do after each minute",
 	},

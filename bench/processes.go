@@ -31,8 +31,9 @@ type processConfig struct {
 	System string
 	// Storm makes the process enqueue and delete tasks, too.
 	Storm bool
-	// Queues is as in settings.
-	Queues int
+	// Queues and Tenants are as in settings.
+	Queues  int
+	Tenants bool
 }
 
 // processReport is a line of JSON that a worker process writes every 25 ms. It
@@ -91,7 +92,7 @@ func runProcess(ctx context.Context, argument string) error {
 	if err != nil {
 		return err
 	}
-	s, err := opens[cfg.System](ctx, db, settings{done: done, queues: cfg.Queues, hooks: hooks})
+	s, err := opens[cfg.System](ctx, db, settings{done: done, queues: cfg.Queues, tenants: cfg.Tenants, hooks: hooks})
 	if err != nil {
 		return err
 	}
@@ -304,10 +305,11 @@ func nameOf(s subject) string {
 
 // workers are the worker processes of a drain.
 type workers struct {
-	n      int    // how many
-	system string // whose they are
-	queues int    // as in settings
-	watch  *watch // of the server and of the processes, while they work; nil for none
+	n       int    // how many
+	system  string // whose they are
+	queues  int    // as in settings
+	tenants bool   // as in settings
+	watch   *watch // of the server and of the processes, while they work; nil for none
 }
 
 // drained is what a drain by processes came to.
@@ -324,7 +326,7 @@ type drained struct {
 
 // timeDrain lets worker processes process config.tasks tasks.
 func timeDrain(ctx context.Context, c *config, db database, w workers) (d drained, err error) {
-	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, System: w.system, Queues: w.queues})
+	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, System: w.system, Queues: w.queues, Tenants: w.tenants})
 	if err != nil {
 		return d, err
 	}

@@ -103,7 +103,7 @@ func (r results) ratio(measure string, pair [2]string) (float64, bool) {
 
 // number formats a value with three significant digits and commas: 123,000.
 func number(v float64) string {
-	if v < 1000 {
+	if v < 999.5 {
 		return fmt.Sprintf("%.3g", v)
 	}
 	scale := math.Pow(10, math.Floor(math.Log10(v))-2)

@@ -37,7 +37,7 @@ func TestReplaceKeepsOtherMeasures(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[float64]string{0.4567: "0.457", 12: "12", 1234: "1,230", 104_900: "105,000", 1_234_567: "1,230,000"} {
+	for v, want := range map[float64]string{0.4567: "0.457", 12: "12", 999.9: "1,000", 1234: "1,230", 104_900: "105,000", 1_234_567: "1,230,000"} {
 		if got := number(v); got != want {
 			t.Errorf("number(%v) = %s, want %s", v, got, want)
 		}

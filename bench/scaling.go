@@ -31,6 +31,7 @@ var scalingTables = []scalingTable{
 	{"waiting", table.Row{"waiting tasks", "ms a claim", "ms a sweep", "tasks/s"}, scaleWaiting},
 	{"lanes", table.Row{"lanes", "tasks/s", "claims/s", "tasks a claim", "ms a claim", "MB of the worker"}, scaleLanes},
 	{"queues", table.Row{"queues with tasks", "a worker on", "tasks/s", "claims/s", "MB of the worker", "connections", "idle statements/s"}, scaleQueues},
+	{"tenants", table.Row{"tenants", "tasks/s", "claims/s", "tasks a claim", "ms a claim", "MB of the worker", "idle statements/s", "ms to start a new task"}, scaleTenants},
 }
 
 // allTables stands for all of scalingTables.
@@ -267,25 +268,31 @@ func scaleLanes(ctx context.Context, c *config, srv *server, add func(...any)) e
 // byPattern replaces a number of queues: the worker runs all queues that match a pattern.
 const byPattern = -1
 
-// manyQueues is how many queues there are in scaleQueues.
+// manyQueues is the most queues that there are in scaleQueues.
 const manyQueues = 1000
 
-// scaleQueues drains tasks of one queue and of many, by a worker on one and on all of them.
+// scaleQueues drains tasks of one queue and of more and more, by a worker on one of them, on all, and on a pattern.
 func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) error {
 	for _, row := range []struct {
-		filled, works string
-		others        bool // tasks are in the other queues
-		queues        int  // of the worker; if it works on others, no task is in the default queue
+		filled int
+		works  string
+		queues int // of the worker; if it works on others, no task is in the default queue
 	}{
-		{"1", "that one", false, 0},
-		{"1,000", "one of them", true, 0},
-		{"1,000", "all", true, manyQueues},
-		{"1,000", "a pattern", true, byPattern},
+		{1, "that one", 0},
+		{10, "all", 10},
+		{10, "a pattern", byPattern},
+		{300, "all", 300},
+		{300, "a pattern", byPattern},
+		{500, "all", 500},
+		{500, "a pattern", byPattern},
+		{manyQueues, "one of them", 0},
+		{manyQueues, "all", manyQueues},
+		{manyQueues, "a pattern", byPattern},
 	} {
 		err := onNewDatabase(ctx, srv, settings{queues: row.queues, counts: true}, func(db database, f *falldueSubject) error {
 			var err error
-			if row.others {
-				err = f.insertQueues(ctx, c.tasks)
+			if row.filled > 1 {
+				err = f.insertQueues(ctx, c.tasks, row.filled)
 			}
 			if row.queues == 0 {
 				err = errors.Join(err, f.insert(ctx, c.tasks))
@@ -306,14 +313,14 @@ func scaleQueues(ctx context.Context, c *config, srv *server, add func(...any)) 
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s queues, a worker on %s: %w", row.filled, row.works, err)
+			return fmt.Errorf("%d queues, a worker on %s: %w", row.filled, row.works, err)
 		}
 	}
 	return nil
 }
 
-// insertQueues stores n due tasks of many queues.
-func (f *falldueSubject) insertQueues(ctx context.Context, n int) error {
+// insertQueues stores n due tasks of so many queues.
+func (f *falldueSubject) insertQueues(ctx context.Context, n, queues int) error {
 	return insertSeries(ctx, f.pools[0], f.engine, n, fmt.Sprintf(`insert into falldue_tasks (queue, kind, updated_at, created_at, payload)
-		select 'queue.' || (i %%%% %d), 'bench', %%[2]s, %%[1]s, '%s'`, manyQueues, encoded))
+		select 'queue.' || (i %%%% %d), 'bench', %%[2]s, %%[1]s, '%s'`, queues, encoded))
 }

@@ -43,7 +43,7 @@ func TestScalingOnSQLite(t *testing.T) {
 	if !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "after\n") {
 		t.Errorf("the text around the tables has changed: %s", got)
 	}
-	for _, row := range []string{"| 1 |", "| 2 |", "| 0 |", "| 50,000 |", "| 1,000 | one of them |", "| 1,000 | all |", "200 tasks, the median of 3 drains; ", "`" + c.command + "`"} {
+	for _, row := range []string{"| 1 |", "| 2 |", "| 0 |", "| 50,000 |", "| 1,000 | one of them |", "| 1,000 | all |", "| 300 | a pattern |", "| tenants | tasks/s |", "200 tasks, the median of 3 drains; ", "`" + c.command + "`"} {
 		if !strings.Contains(got, row) {
 			t.Errorf("no row %q in %s", row, got)
 		}

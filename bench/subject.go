@@ -42,6 +42,8 @@ type settings struct {
 	kinds   int       // that the worker handles in addition
 	ordered bool      // the tasks of a key run in order
 	queues  int       // how many queues the worker runs; 0: only the default queue; byPattern: all queues that match a pattern
+	tenants bool      // keys have tenants and endpoints, with tenantLimits
+	weights bool      // tenants have weights, see weightOf
 	counts  bool      // the measure counts statements
 	hooks   falldue.Hooks
 }
