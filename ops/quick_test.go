@@ -43,12 +43,12 @@ func TestQuickPages(t *testing.T) {
 		now := server.Clock().Now
 		later := server.Clock().Shift(now, "3600000000")
 		set("claimed_by = 'w', attempts = 1, updated_at = "+later, 149)
-		set("claimed_by = 'w', attempts = 1, updated_at = "+later, 190)
+		set("claimed_by = 'w', attempts = 1, updated_at = "+later, 199)
 		for n := range 30 {
 			set("state = 'dead'", 160+n)
 		}
 		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) values ('w', " + now + ", " + now + `, '{}', '{"longest":[` +
-			fmt.Sprintf(`{"id":%d,"kind":"mail","queue":"default"},{"id":%d,"kind":"mail","queue":"default"}]}')`, all[190].ID, all[7].ID))
+			fmt.Sprintf(`{"id":%d,"kind":"mail","queue":"default"},{"id":%d,"kind":"mail","queue":"default"}]}')`, all[199].ID, all[7].ID))
 		o := ops.New(b.queue)
 		page := func(f ops.Filter, list ops.ListOptions, looked, first int) (numbers []int, p ops.Page) {
 			t.Helper()
@@ -69,12 +69,12 @@ func TestQuickPages(t *testing.T) {
 			want          []int
 			more, bounded bool
 		}{
-			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{}, 200, 10, []int{149, 190}, false, false},
-			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{Newest: true, Limit: 1}, 200, 10, []int{190}, true, false},
-			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{}, 20, 10, []int{190}, true, true},                             // a heartbeat has it
+			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{}, 200, 10, []int{149, 199}, false, false},
+			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{Newest: true, Limit: 1}, 200, 10, []int{199}, true, false},
+			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{}, 20, 10, []int{199}, true, true},                             // a heartbeat has it
 			{ops.Filter{Phase: falldue.PhaseRunning, Kind: "rare"}, ops.ListOptions{}, 20, 10, nil, true, true},                      // and its kind
-			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{Newest: true}, 20, 10, []int{190}, true, true},                 // it is among the newest
-			{ops.Filter{Phase: falldue.PhaseRunning, Queue: "default"}, ops.ListOptions{}, 20, 160, []int{149, 190}, true, true},     // each by its way
+			{ops.Filter{Phase: falldue.PhaseRunning}, ops.ListOptions{Newest: true}, 20, 10, []int{199}, true, true},                 // it is among the newest
+			{ops.Filter{Phase: falldue.PhaseRunning, Queue: "default"}, ops.ListOptions{}, 20, 160, []int{149, 199}, true, true},     // each by its way
 			{ops.Filter{State: falldue.StateDead}, ops.ListOptions{Limit: 2}, 30, 10, []int{160, 161}, true, false},                  // all are known
 			{ops.Filter{State: falldue.StateDead, Kind: "rare"}, ops.ListOptions{}, 30, 10, nil, false, false},                       // as is that there is none
 			{ops.Filter{State: falldue.StateDead, Kind: "rare"}, ops.ListOptions{}, 20, 10, nil, true, true},                         // not here
