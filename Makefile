@@ -88,7 +88,7 @@ suite-serve:
 	cd internal/testdb/serve && $(GOTESTSUM) $(TESTFLAGS) ./...
 
 # One process lints all modules but faults, in a workspace: the packages that they share are analysed once. faults
-# depends on an old google.golang.org/genproto, which has packages of the newer modules that examples/webhooks needs.
+# depends on an old google.golang.org/genproto, which has packages of the newer modules that examples/telemetry needs.
 WORKSPACE = $(filter-out faults,$(MODULES)) $(EXPORTERS)
 
 .PHONY: lint
