@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -80,7 +81,7 @@ func TestTracesAndPrometheus(t *testing.T) {
 		}
 	}
 	page := httptest.NewRecorder()
-	scrape := httptest.NewRequest("GET", "/metrics", nil)
+	scrape := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	scrape.Header.Set("Accept", "application/openmetrics-text")
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(page, scrape)
 	for _, want := range []string{`falldue_runs_total{kind="hello",outcome="done",queue="default"} 1`, `trace_id="` + run + `"`} {
