@@ -55,7 +55,7 @@ type Hooks struct {
 //	Wanted      0       room for tasks           0
 //	Tasks       0       claimed                  in the batch
 //	Recovered   0       claimed after a loss     0
-//	Lost        0       0                        no longer the worker's
+//	Lost        0       0                        no longer the worker's, and not settled by DoneTx
 //	Locked      0       0                        rows that another transaction has locked
 type StatementStats struct {
 	Queue, Role          string

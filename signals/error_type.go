@@ -13,6 +13,14 @@ import (
 // otherError is the type of errors that have none of their own.
 const otherError = "_OTHER"
 
+// errorOf returns the error of a run that ended with an outcome: nil if err is what Snooze or Again returned.
+func errorOf(outcome falldue.Outcome, err error) error {
+	if outcome == falldue.OutcomeSnoozed || outcome == falldue.OutcomeRepeated {
+		return nil
+	}
+	return err
+}
+
 // ErrorType returns a short name for an error of a handler, for labels: "" for nil, timeout, panic,
 // stopping or lease_lost for the errors of falldue, and otherwise the type of the innermost error,
 // such as "*net.OpError". Errors without a type of their own are "_OTHER".

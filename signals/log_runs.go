@@ -44,7 +44,7 @@ func LogRuns(logger *slog.Logger, o LogOptions) falldue.Middleware {
 				slog.Int64("task", run.ID), slog.String("kind", run.Kind), slog.String("queue", run.Queue), slog.Int("attempt", run.Attempt),
 				slog.String("outcome", string(outcome)), slog.Duration("took", took), slog.Duration("lag", max(run.StartedAt.Sub(run.DueAt), 0)),
 			}
-			if err != nil {
+			if err := errorOf(outcome, err); err != nil {
 				list = append(list, slog.Any("error", err))
 			}
 			if p, ok := errors.AsType[*falldue.PanicError](err); ok {

@@ -258,7 +258,7 @@ func (r *Recorder) Run() falldue.Middleware {
 			if outcome == falldue.OutcomeDone && err == nil {
 				r.recordTo(ctx, &runs.doneSeconds, handlerSeconds, took, run.Queue, run.Kind, string(outcome), "")
 			} else {
-				r.record(ctx, handlerSeconds, took, run.Queue, run.Kind, string(outcome), ErrorType(err))
+				r.record(ctx, handlerSeconds, took, run.Queue, run.Kind, string(outcome), ErrorType(errorOf(outcome, err)))
 			}
 			return err
 		}

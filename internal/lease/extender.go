@@ -190,7 +190,7 @@ func (e *Extender) extend(ctx context.Context, batch []*Lease, limit time.Durati
 		extend = e.table.ExtendLive
 	}
 	left, err := extend(ctx, e.workerID, e.length, claims)
-	e.observer.Extended(len(claims), left, now, err)
+	e.observer.Extended(len(claims), ReallyLost(left, live), now, err)
 	if err != nil {
 		return nil, ctx.Err() != nil, err
 	}

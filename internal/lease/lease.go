@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -159,6 +160,19 @@ func (l *Lease) SettledByHandler() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.settled || l.maybeSettled && time.Now().Before(l.until)
+}
+
+// ReallyLost returns what a statement has left, without the lost tasks that DoneTx has settled.
+func ReallyLost(left store.Unsettled, leases []*Lease) store.Unsettled {
+	if len(left.Lost) == 0 {
+		return left
+	}
+	settled := map[int64]bool{}
+	for _, l := range leases {
+		settled[l.Claim.ID] = l.SettledByHandler()
+	}
+	left.Lost = slices.DeleteFunc(slices.Clone(left.Lost), func(id int64) bool { return settled[id] })
+	return left
 }
 
 // LeftToDoneTx reports whether the handler called DoneTx. Then only DoneTx makes the task done.

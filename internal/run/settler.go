@@ -347,7 +347,7 @@ func (s *Settler) try(ctx context.Context, batch []*Run, mode locking) (left sto
 	start := time.Now()
 	left, err = settle(ctx, s.WorkerID, list)
 	late = ctx.Err() != nil
-	s.Observer.Settled(len(batch), left, start, err)
+	s.Observer.Settled(len(batch), lease.ReallyLost(left, leasesOf(batch)), start, err)
 	for _, r := range batch {
 		r.unsure = r.unsure || err != nil
 	}
