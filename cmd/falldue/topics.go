@@ -27,6 +27,10 @@ func topics() []*cobra.Command {
   geometric(min=5s, max=260s, retries=10)       a preset: "falldue policy list"
   delay 15s + n^4; jitter 30s * n; attempts 26  a whole policy
 
+The other parts of a policy are elapsed and start: "elapsed 1d" is the longest time
+from the first attempt to the last one, and "start 1h" the longest wait for the first.
+"attempts 0" is no limit.
+
 Numbers without a unit are seconds. The units are ms, s, m, h and d, the operators
 + - * / ^, and the constants pi and e. The functions are min, max, pow, exp, ln, log10,
 sqrt, atan, floor, ceil, abs and if(condition, a, b).
@@ -40,6 +44,7 @@ Write -- before a FORMULA that begins with a minus sign.`,
   mail, or kind:mail         tasks of a kind
   queue:images               tasks in a queue
   key:customer:42            tasks with a task key
+  key:tenant=42              tasks whose keys have a part
   policy:KEY                 tasks with a per-task policy: KEY is in "ls --json"
   "queue:default kind:mail"  tasks that match all parts
 
