@@ -340,12 +340,22 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 		text += ", admits " + words.Count(int64(c.Room), "more task")
 	}
 	if n := len(c.Taken); n > 0 {
-		text += fmt.Sprintf("; %s taken, by task %s", words.Count(int64(n), "permit"), words.Names(c.Taken))
+		text += fmt.Sprintf("; %s taken, by task %s", words.Count(int64(n), "permit"), words.Names(distinct(c.Taken)))
 	}
 	if !c.Free.IsZero() {
 		text += "; the next one " + words.In(c.Free, t.Now)
 	}
 	return text
+}
+
+// distinct returns each of a list's ids once. A task has a permit of a rate for each of its attempts.
+func distinct(ids []int64) (list []int64) {
+	for _, id := range ids {
+		if !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // Describe implements [Condition].

@@ -50,7 +50,7 @@ func TestTextsOfConditions(t *testing.T) {
 			"handlers", "all 3 handlers of queue default for its kind ran when their workers were last seen, up to 12s ago: 1 of 1 of a, 2 of 2 of b; in the 5m before, these workers ended 50,000 runs a second"},
 		{ops.WhyHandlers{QueueHandlers: ops.QueueHandlers{Queue: "default", Running: 3, Concurrency: 10, Workers: []ops.WorkerHandlers{{"a", 3, 10, 3 * time.Second}}}},
 			"handlers", "3 of 10 handlers of queue default for its kind ran when their workers were last seen, up to 3s ago"},
-		{ops.WhyLimit{Limit: "Rate(5, 1m0s)", Owner: "queue default", Taken: []int64{1, 2}, Free: now.Add(time.Second)}, "limit", "Rate(5, 1m0s) of queue default, admits no more task; 2 permits taken, by task 1 2; the next one in 1s, at 2026-12-11 14:02:01 UTC"},
+		{ops.WhyLimit{Limit: "Rate(5, 1m0s)", Owner: "queue default", Taken: []int64{1, 2, 1}, Free: now.Add(time.Second)}, "limit", "Rate(5, 1m0s) of queue default, admits no more task; 3 permits taken, by task 1 2; the next one in 1s, at 2026-12-11 14:02:01 UTC"},
 		{ops.WhySequence{Next: 4, Runs: true}, "sequence", "task 4 comes before it, and runs"},
 		{ops.WhySequence{Next: 4, Halted: true}, "sequence", "task 4 comes before it, is dead, and halts the sequence: retry or delete it"},
 		{ops.WhySequence{Next: 4}, "sequence", "task 4 comes before it, and waits"},
