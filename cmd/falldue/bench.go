@@ -14,7 +14,7 @@ import (
 const benchConnections = 20
 
 func benchCommand() *cobra.Command {
-	var p place
+	p := place{creates: true}
 	var b ops.Benchmark
 	var yes, asJSON bool
 	cmd := &cobra.Command{

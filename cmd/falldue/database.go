@@ -35,6 +35,7 @@ const (
 type place struct {
 	dsn, driver string
 	tables      dialect.Tables
+	creates     bool // a file of SQLite that does not exist
 }
 
 // flags adds the flags that say where the tables are.
@@ -102,7 +103,11 @@ func (p *place) open(ctx context.Context, fn func(*sqlx.DB) error) (err error) {
 	if dsn == "" {
 		return mistake(fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable))
 	}
-	db, err := connect.Open(ctx, p.driver, dsn)
+	open := connect.OpenExisting
+	if p.creates {
+		open = connect.Open
+	}
+	db, err := open(ctx, p.driver, dsn)
 	if err != nil {
 		return err
 	}

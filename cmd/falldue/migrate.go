@@ -34,6 +34,7 @@ func migrateUpCommand(p *place) *cobra.Command {
 		Short: "Create the tables, or upgrade them to this release",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			p.creates = true
 			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
 				n := 0
 				err := withProgress(cmd, func() string { return "running migrations" }, func() (err error) {

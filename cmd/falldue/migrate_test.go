@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,11 +18,30 @@ import (
 	"github.com/falldue/falldue/migrations"
 )
 
+// TestOnlyMigrateUpMakesAFile: other commands would hide a mistyped path behind an empty database.
+func TestOnlyMigrateUpMakesAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "typo.db")
+	want := "the SQLite file " + file + ` does not exist; "falldue migrate up" creates it, with the tables`
+	for _, command := range []string{"ls", "show 1", "doctor", "top", "migrate status", "migrate down --yes", "pause mail", "enqueue mail {}"} {
+		if _, err := execute(t, append(strings.Fields(command), "--dsn", "sqlite:"+file)...); err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", command, err, want)
+		}
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s has made the file: %v", command, err)
+		}
+	}
+	if _, err := execute(t, "ls", "--dsn", "sqlite:"); err == nil || !strings.HasPrefix(err.Error(), "the DSN sqlite: has no path: must be postgres://") {
+		t.Errorf("without a path: %v", err)
+	}
+	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file)
+	mustRun(t, "ls", "--dsn", "sqlite:"+file)
+}
+
 func TestMigrateUpStatusDown(t *testing.T) {
 	t.Parallel()
 	file := "sqlite:" + filepath.Join(t.TempDir(), "shop.db")
 	for _, step := range []struct{ verb, want string }{
-		{"status", "pending  00001_falldue_tasks.sql\n"},
 		{"up", "the tables are up to date; migrations run: 1\n"},
 		{"up", "the tables are up to date already\n"},
 		{"status", "applied  00001_falldue_tasks.sql\n"},

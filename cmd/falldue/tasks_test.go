@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -254,7 +256,10 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 
 func TestMistakesOfTheCommandLine(t *testing.T) {
 	t.Setenv(dsnVariable, "")
-	file := "sqlite:" + t.TempDir() + "/shop.db"
+	file := filepath.Join(t.TempDir(), "shop.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil { // a database without tables
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		status int
 		says   string

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -56,6 +57,25 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 	return db, nil
 }
 
+// OpenExisting is like Open, but it is an error if a file of SQLite does not exist: a command that only reads would
+// make an empty database of each mistyped path. A DSN that begins with file: is left to its settings.
+func OpenExisting(ctx context.Context, driver, name string) (*sqlx.DB, error) {
+	as, _, err := resolve(driver, name)
+	if err != nil {
+		return nil, err
+	}
+	if as == SQLite && !strings.HasPrefix(name, "file:") {
+		path, err := filepath.Abs(strings.TrimPrefix(name, "sqlite:"))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the SQLite file %s does not exist; \"falldue migrate up\" creates it, with the tables", path)
+		}
+	}
+	return Open(ctx, driver, name)
+}
+
 // resolve returns the driver for a DSN, and the DSN in the form that the driver
 // accepts.
 func resolve(driver, name string) (_, source string, err error) {
@@ -71,7 +91,11 @@ func resolve(driver, name string) (_, source string, err error) {
 	case !slices.Contains(drivers, driver):
 		return "", "", fmt.Errorf("unknown driver %q; the drivers are %v", driver, drivers)
 	case driver == SQLite && !strings.HasPrefix(name, "file:"):
-		name = sqliteDSN(strings.TrimPrefix(name, "sqlite:"))
+		path := strings.TrimPrefix(name, "sqlite:")
+		if path == "" {
+			return "", "", fmt.Errorf("the DSN sqlite: has no path: must be %s", forms)
+		}
+		name = sqliteDSN(path)
 	case driver == Postgres:
 		for poolSetting.MatchString(name) {
 			name = poolSetting.ReplaceAllString(name, "$1")
@@ -91,7 +115,7 @@ var poolSetting = regexp.MustCompile(`([?&]|^|\s)(?:pool_(?:max_conns|min_conns|
 // forms lists the forms of a DSN.
 //
 //nolint:gosec // this is not a password
-const forms = "postgres://user:password@host/database, mysql://user:password@host/database, user:password@tcp(host)/database, sqlite:path, and the path of an existing SQLite file"
+const forms = "postgres://user:password@host/database, mysql://user:password@host/database, user:password@tcp(host)/database, sqlite:path, or the path of an existing SQLite file"
 
 var (
 	schemePattern  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
