@@ -15,7 +15,7 @@ import (
 func ExampleQueue_Use() {
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, closeQueue := openQueue(falldue.Config{})
+	q, closeQueue := openQueue(falldue.Config{Concurrency: 1})
 	defer closeQueue()
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 
@@ -51,7 +51,7 @@ func ExampleQueue_Use() {
 	if err := q.Run(running); err != nil {
 		log.Panic(err)
 	}
-	// Unordered output:
+	// Output:
 	// level=INFO msg=task id=1 kind=card.charge attempt=1 outcome=done
 	// level=ERROR msg=task id=2 kind=card.charge attempt=1 outcome=discarded error="card expired"
 }
