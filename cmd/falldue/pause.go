@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -46,7 +47,7 @@ func pauseCommand() *cobra.Command {
 						return mistake(fmt.Errorf("--until: %w", err))
 					}
 				}
-				if err := confirmKind(cmd, o, pause.Kind, yes); err != nil {
+				if err := confirmSubject(cmd, o, pause.Subject, yes); err != nil {
 					return err
 				}
 				if err := q.Pause(cmd.Context(), pause.Subject, falldue.PauseOptions{Until: pause.Until, Note: note}); err != nil {
@@ -234,27 +235,50 @@ func pauseObject(p ops.Pause) any {
 	}{p.String(), set(p.At), set(p.Until), p.Who, p.Why}
 }
 
-// confirmKind asks whether a kind is meant that has no waiting task and no live
-// worker: its name may be mistyped.
-func confirmKind(cmd *cobra.Command, o *ops.Ops, kind string, yes bool) error {
+// confirmSubject asks whether a subject is meant whose kind, queue or key has no task and no live worker: its name
+// may be mistyped.
+func confirmSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject, yes bool) error {
 	if yes {
 		return nil
 	}
-	says, err := doubtKind(cmd, o, kind)
+	says, err := doubtSubject(cmd, o, s)
 	if err != nil || says == "" {
 		return err
 	}
 	return confirm(cmd, says, yes)
 }
 
-// doubtKind says that no task of a kind waits and that no live worker handles it, or "".
-func doubtKind(cmd *cobra.Command, o *ops.Ops, kind string) (string, error) {
-	if kind == "" {
-		return "", nil
+// doubtSubject says which name of a subject no task and no live worker has, or "".
+func doubtSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject) (string, error) {
+	ctx := cmd.Context()
+	if s.Kind != "" {
+		if known, err := o.KnowsKind(ctx, s.Kind); err != nil || !known {
+			return fmt.Sprintf("no task of kind %s waits, and no live worker handles it", s.Kind), err
+		}
 	}
-	known, err := o.KnowsKind(cmd.Context(), kind)
-	if err != nil || known {
-		return "", err
+	if s.Queue != "" {
+		workers, err := o.Workers(ctx)
+		if err != nil {
+			return "", err
+		}
+		taken := slices.ContainsFunc(workers, func(w ops.Worker) bool {
+			_, works := w.Queue(s.Queue)
+			return works && w.Live()
+		})
+		if none, err := hasNone(ctx, o, ops.Filter{Queue: s.Queue}); err != nil || none && !taken {
+			return fmt.Sprintf("no task is in queue %s, and no live worker takes it", s.Queue), err
+		}
 	}
-	return fmt.Sprintf("no task of kind %s waits, and no live worker handles it", kind), nil
+	if s.Key != "" {
+		if none, err := hasNone(ctx, o, ops.Filter{Key: s.Key}); err != nil || none {
+			return fmt.Sprintf("no task has the key %s", s.Key), err
+		}
+	}
+	return "", nil
+}
+
+// hasNone reports whether no task matches a filter. It looks for about a tenth of a second.
+func hasNone(ctx context.Context, o *ops.Ops, f ops.Filter) (bool, error) {
+	page, err := o.Tasks(ctx, f, ops.ListOptions{Limit: 1, Quick: true})
+	return len(page.Tasks) == 0 && !page.Bounded, err
 }

@@ -17,7 +17,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("pause without a subject prints %q", got)
 		}
 		contains(t, s.run("pause", "charge", "--until", "2h", "--who", "ann", "--why", "the bank is down"), `^paused kind:charge, until .* UTC\)?\n$`)
-		contains(t, s.run("pause", "queue:default key:customer:7"), `^paused queue:default key:customer:7, until it is resumed\n$`)
+		contains(t, s.run("pause", "queue:default key:customer:7", "--yes"), `^paused queue:default key:customer:7, until it is resumed\n$`)
 		contains(t, s.run("pause"), `(?m)^\S+ \S+  kind:charge +\S+ \S+  ann +the bank is down$`, `(?m)^\S+ \S+  queue:default key:customer:7 `)
 		contains(t, s.run("pause", "--json"), `^\{"subject":"kind:charge","at":"[^"]+","until":"[^"]+","who":"ann","why":"the bank is down"\}\n`)
 		contains(t, s.run("ls"), ` paused `)
@@ -32,6 +32,8 @@ func TestPauseAndResume(t *testing.T) {
 		}{
 			{exitNotFound, `kind:charge is not paused; "falldue pause" lists what is`, []string{"resume", "charge"}},
 			{exitUsage, "no task of kind chrage waits, and no live worker handles it; confirm with --yes", []string{"pause", "chrage"}},
+			{exitUsage, "no task is in queue defalt, and no live worker takes it; confirm with --yes", []string{"pause", "queue:defalt"}},
+			{exitUsage, "no task has the key customer:8; confirm with --yes", []string{"pause", "key:customer:8"}},
 			{exitUsage, `--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
 			{exitUsage, `"noon" is not a time of day such as 09:00`, []string{"pause", "charge", "--until", "noon"}},
 			{exitUsage, `kind "a b": must be`, []string{"pause", "a b"}},

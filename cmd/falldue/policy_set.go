@@ -110,7 +110,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 	return f.ops(cmd.Context(), f.policies, func(i *ops.Ops, _ *falldue.Queue) error {
 		_, given := f.policies.kinds[o.Kind]
 		if !given && !f.dry {
-			if err := confirmKind(cmd, i, o.Kind, f.yes); err != nil {
+			if err := confirmSubject(cmd, i, o.Subject, f.yes); err != nil {
 				return err
 			}
 		}
@@ -133,7 +133,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		if err := f.apply(cmd, i, p, o, ""); err != nil || given || !f.dry || f.asJSON {
 			return err
 		}
-		doubt, err := doubtKind(cmd, i, o.Kind)
+		doubt, err := doubtSubject(cmd, i, o.Subject)
 		if err != nil || doubt == "" {
 			return err
 		}

@@ -94,7 +94,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		s.run("policy", "clear", "mial")
 		contains(t, s.run("policy", "set", "mial", "1h", "--dry-run"), `\nno task of kind mial waits, and no live worker handles it\n$`)
 
-		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a per-task policy keep it\n$`)
+		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50", "--yes"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a per-task policy keep it\n$`)
 		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a per-task policy follow, too\n$`)
 		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that per-task policy follow\n$`)
 		contains(t, s.run("policy", "set", "mail", "2 * original", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
