@@ -51,10 +51,23 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 	if errors.Is(err, pq.ErrSSLNotSupported) { // where pgx and psql continue without TLS
 		return nil, fmt.Errorf("open the database by driver %s: %w; to connect without TLS, add sslmode=disable to the DSN", driver, dsn.Redact(source, err))
 	}
+	if err != nil && driver == SQLite && !strings.HasPrefix(name, "file:") {
+		return nil, fmt.Errorf("open %s: %w", fileOf(name), dsn.Redact(source, err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the database by driver %s: %w", driver, dsn.Redact(source, err))
 	}
 	return db, nil
+}
+
+// fileOf names the SQLite file of a DSN in errors, by its absolute path. The path is left out if the DSN might be for
+// another driver and contain a password.
+func fileOf(name string) string {
+	path, marked := strings.CutPrefix(name, "sqlite:")
+	if abs, err := filepath.Abs(path); err == nil && (marked || !strings.ContainsAny(name, "@=") && !schemePattern.MatchString(name)) {
+		return "the SQLite file " + abs
+	}
+	return "the SQLite file"
 }
 
 // OpenExisting is like Open, but it is an error if a file of SQLite does not exist: a command that only reads would
@@ -65,12 +78,8 @@ func OpenExisting(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 		return nil, err
 	}
 	if as == SQLite && !strings.HasPrefix(name, "file:") {
-		path, err := filepath.Abs(strings.TrimPrefix(name, "sqlite:"))
-		if err != nil {
-			return nil, err
-		}
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the SQLite file %s does not exist; \"falldue migrate up\" creates it, with the tables", path)
+		if _, err := os.Stat(strings.TrimPrefix(name, "sqlite:")); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s does not exist; \"falldue migrate up\" creates it, with the tables", fileOf(name))
 		}
 	}
 	return Open(ctx, driver, name)

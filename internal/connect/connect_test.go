@@ -50,6 +50,7 @@ func TestResolveFindsTheDriver(t *testing.T) {
 
 func TestErrorsListWhatIsAllowed(t *testing.T) {
 	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing", "shop.db")
 	for _, c := range []struct{ driver, dsn, want string }{
 		{"", "", "the DSN is empty: must be postgres://"},
 		{"", "redis://root:secret@localhost/shop", "no driver for a DSN that begins with redis://: must be postgres://"},
@@ -59,7 +60,9 @@ func TestErrorsListWhatIsAllowed(t *testing.T) {
 		{"", t.TempDir(), "the DSN has no scheme"},
 		{"", "mysql://root:se/cret@localhost/shop", `parse "mysql://xxxxx": invalid port`},
 		{"oracle", "shop", `unknown driver "oracle"; the drivers are [postgres mysql sqlite]`},
-		{"", "sqlite:" + filepath.Join(t.TempDir(), "missing", "shop.db"), "open the database by driver sqlite: "},
+		{"", "sqlite:" + missing, "open the SQLite file " + missing + ": "},
+		{SQLite, missing, "open the SQLite file " + missing + ": "},
+		{SQLite, "postgres://shop:secret@localhost/missing/shop", "open the SQLite file: "},
 	} {
 		_, err := Open(t.Context(), c.driver, c.dsn)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -109,5 +112,15 @@ func TestServersWithoutTLS(t *testing.T) {
 	_, err = Open(t.Context(), "", "postgres://shop:secret@"+l.Addr().String()+"/shop")
 	if err == nil || !strings.Contains(err.Error(), "sslmode=disable") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got error %v", err)
+	}
+}
+
+// TestMissingFilesShowNoSecrets: with the driver sqlite, the DSN of another driver is a path.
+func TestMissingFilesShowNoSecrets(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"postgres://shop:secret@localhost/shop", "shop:secret@tcp(localhost)/shop", "user=shop password=secret", "postgres://secret"} {
+		if _, err := OpenExisting(t.Context(), SQLite, name); err == nil || err.Error() != `the SQLite file does not exist; "falldue migrate up" creates it, with the tables` {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
