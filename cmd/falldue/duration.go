@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -36,3 +38,21 @@ func (v *spanValue) String() string { return time.Duration(*v).String() }
 
 // Type is what help calls the value.
 func (v *spanValue) Type() string { return "duration" }
+
+// countValue is the value of a flag that takes 1 to most.
+type countValue struct{ n, most int }
+
+// Set parses the value.
+func (v *countValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > v.most {
+		return fmt.Errorf("must be a whole number from 1 to %s", grouped(int64(v.most)))
+	}
+	v.n = n
+	return nil
+}
+
+func (v *countValue) String() string { return strconv.Itoa(v.n) }
+
+// Type is what help calls the value.
+func (v *countValue) Type() string { return "int" }

@@ -40,13 +40,20 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `"over lunch": must be over and a duration`, []string{"ramp", "mail", "over", "lunch"}},
-			{exitUsage, `the duration 1s: must be 5s to 168h0m0s`, []string{"ramp", "mail", "over", "1s"}},
+			{exitUsage, `over 0s: must be 5s to 7d`, []string{"ramp", "mail", "over", "0s"}},
+			{exitUsage, `over 4999ms: must be 5s to 7d`, []string{"ramp", "mail", "over", "4999ms"}},
+			{exitUsage, `over 7d1s: must be 5s to 7d`, []string{"ramp", "mail", "over", "7d1s"}},
+			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "5s"}},
+			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "7d"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
 			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)
 			if out != "" || err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v printed %q, error %v, want %q", c.args, out, err, c.says)
+			}
+			if strings.HasPrefix(c.says, "over ") && err.Error() != c.says {
+				t.Errorf("%v: error %v, want only %q", c.args, err, c.says)
 			}
 		}
 		contains(t, s.run("policy", "set", "mail", "original / 4", "--policy", "mail=1h", "--dry-run"), `^would be set for kind:mail: original / 4, until it is cleared\n +400  tasks wait\n +400  become due immediately\ntasks with a per-task policy keep it\n$`)

@@ -38,3 +38,20 @@ func TestShowHasTheProgress(t *testing.T) {
 		contains(t, s.run("show", "2", "--stacks"), `(?m) panic: no card$`, `(?m)^stack of attempt 1:\n  goroutine `)
 	})
 }
+
+// TestShowRefusesOtherNumbersOfFutureAttempts: even if the policy is not known, and the number is of no use.
+func TestShowRefusesOtherNumbersOfFutureAttempts(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"-1", "0", "1000001", "x", "1.5", "99999999999999999999"} {
+		want := `invalid argument "` + value + `" for "--future" flag: must be a whole number from 1 to 1,000,000`
+		if _, err := execute(t, "show", "1", "--future", value); err == nil || err.Error() != want || exitStatus(err) != exitUsage {
+			t.Errorf("error %v, status %d; want %s", err, exitStatus(err), want)
+		}
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := openShop(t, engine)
+		s.run("enqueue", "mail")
+		s.run("show", "1", "--future", "1")
+		s.run("show", "1", "--future", "1000000")
+	})
+}
