@@ -306,7 +306,7 @@ func nameOf(s subject) string {
 // workers are the worker processes of a drain.
 type workers struct {
 	n       int    // how many
-	system  string // whose they are
+	system  string // the system that the processes run
 	queues  int    // as in settings
 	tenants bool   // as in settings
 	watch   *watch // of the server and of the processes, while they work; nil for none

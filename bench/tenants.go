@@ -147,8 +147,8 @@ func measureWeights(ctx context.Context, c *config, db database, s subject) (v v
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	// busy returns the mean number of busy handlers, and sets the counts to those of the same time. It begins a second
-	// after the first task of a tenant.
+	// busy returns the mean number of busy handlers from a second after the first task of a tenant. Then large and small
+	// have the tasks that started in the same time.
 	busy := func(first *atomic.Int64) (mean float64, err error) {
 		every := time.NewTicker(5 * time.Millisecond)
 		defer every.Stop()
@@ -173,7 +173,7 @@ func measureWeights(ctx context.Context, c *config, db database, s subject) (v v
 		}
 		return sum / samples, nil
 	}
-	alone, err := busy(&small)
+	alone, err := busy(&small) // while only the small tenant has tasks
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,8 @@ func measureWeights(ctx context.Context, c *config, db database, s subject) (v v
 	if err != nil {
 		return nil, err
 	}
-	return values{"": float64(large.Load()) / float64(max(1, small.Load())), "weights_alone_handlers": alone, "weights_both_handlers": both}, nil
+	ratio := float64(large.Load()) / float64(max(1, small.Load()))
+	return values{"": ratio, "weights_alone_handlers": alone, "weights_both_handlers": both}, nil
 }
 
 // campaignRun is how long a handler of the campaign sleeps, give or take a half.

@@ -22,7 +22,7 @@ type Job struct {
 	OnDeath onDeath `json:"on_death,omitempty"`
 	// Dies says that the job is never done: it is discarded instead.
 	Dies bool `json:"dies,omitempty"`
-	// Expired says that the job has expired before its enqueue, and Dated that it has by its ExpireAt.
+	// Expired says that the job had expired before its enqueue, and Dated that its ExpireAt made it expire.
 	Expired bool `json:"expired,omitempty"`
 	Dated   bool `json:"dated,omitempty"`
 	// Version counts the changes of the job's arguments while it waits.

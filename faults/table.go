@@ -29,7 +29,7 @@ type Row struct {
 	// Transactional reports whether its handler ends it by DoneTx, in one
 	// transaction with an effect.
 	Transactional bool
-	// Expired reports whether it had expired before its enqueue, and Dated whether it had by its ExpireAt.
+	// Expired reports whether it had expired before its enqueue, and Dated whether its ExpireAt made it expire.
 	Expired, Dated bool
 	// Version counts the changes of its arguments while it waited.
 	Version int

@@ -214,9 +214,13 @@ func newLimit(o backoff.Override) int {
 	return one
 }
 
+// The shortest and the longest time of [Profile.Release].
 const (
-	minRelease = 5 * time.Second
-	maxRelease = 7 * 24 * time.Hour
+	MinRelease = 5 * time.Second
+	MaxRelease = 7 * 24 * time.Hour
+)
+
+const (
 	// maxReleaseSteps is the greatest number of steps of a release. One that is shorter than
 	// shortRelease has shortSteps.
 	maxReleaseSteps          = 60
@@ -236,10 +240,10 @@ const (
 // In a release of less than ten minutes nothing becomes due for two seconds, in which workers apply the override. The
 // rest of the time has 40 steps.
 //
-// Release returns an error unless the time is 5 seconds to 7 days, and the policies of the tasks are known.
+// Release returns an error unless the time is [MinRelease] to [MaxRelease], 5 seconds to 7 days, and the policies of the tasks are known.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
-	if over < minRelease || over > maxRelease {
-		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, minRelease, maxRelease)
+	if over < MinRelease || over > MaxRelease {
+		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, MinRelease, MaxRelease)
 	}
 	if err := p.covers(s); err != nil {
 		return nil, err

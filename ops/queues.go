@@ -70,16 +70,33 @@ func kindsOf(heads []store.Head) (kinds []string) {
 // KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. If not, the name
 // may be mistyped. KnowsKind also returns true if it cannot read the table of workers, such as without the permission.
 func (o *Ops) KnowsKind(ctx context.Context, kind string) (bool, error) {
+	return o.knows(ctx, func(q Queue) bool {
+		return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind)
+	}, func(w Worker) bool {
+		_, handles := w.Kinds[kind]
+		return handles
+	})
+}
+
+// KnowsQueue is like [Ops.KnowsKind], for a queue that has a task in any state, or that a live worker works on.
+func (o *Ops) KnowsQueue(ctx context.Context, queue string) (bool, error) {
+	return o.knows(ctx, func(q Queue) bool { return q.Name == queue }, func(w Worker) bool {
+		_, works := w.Queue(queue)
+		return works
+	})
+}
+
+// knows reports whether a queue with tasks or a live worker has a name.
+func (o *Ops) knows(ctx context.Context, has func(Queue) bool, works func(Worker) bool) (bool, error) {
 	queues, err := o.Queues(ctx)
-	if err != nil || slices.ContainsFunc(queues, func(q Queue) bool { return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind) }) {
+	if err != nil || slices.ContainsFunc(queues, has) {
 		return err == nil, err
 	}
 	workers, err := o.Workers(ctx)
 	if err != nil {
-		return true, nil //nolint:nilerr // see above
+		return true, nil //nolint:nilerr // see KnowsKind
 	}
-	_, handled := KindPolicies(workers)[kind]
-	return handled, nil
+	return slices.ContainsFunc(workers, func(w Worker) bool { return w.Live() && works(w) }), nil
 }
 
 func policyKeys(heads []store.Head) (keys []string) {

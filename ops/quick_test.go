@@ -11,9 +11,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// TestQuickPages: pages look at few tasks. They are exact if the index has few candidates. Otherwise they have what the
-// ids in their reach, the first candidates of the index and the heartbeats of workers have, and tell that it may not
-// be all.
+// TestQuickPages: a page is exact if the index has few candidates. Otherwise it has the matching tasks among the ids that
+// it reaches, the first candidates of the index, and the tasks in heartbeats of workers. Such a page is bounded.
 func TestQuickPages(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		b := newBacklog(t, engine)

@@ -255,14 +255,14 @@ func (s *search) batches(ctx context.Context, f store.Filter) (next func(after i
 // nothing reads no tasks.
 func nothing(int64) ([]falldue.TaskInfo, bool, error) { return nil, true, nil }
 
-// selective reports whether the index may find the tasks of a page sooner than their order does: those of a state or
-// of a key. It does not find the tasks that only a transaction sees.
+// selective reports whether the filter has a state or a key, so that the index may find the tasks of a page sooner than
+// their order does. The index does not find the tasks that only a transaction sees.
 func (s *search) selective(f store.Filter, most int) bool {
 	return s.indexed && most <= store.MaxBatch && (f.State != "" || f.Key != "" && !storable.HasParts(f.Key))
 }
 
-// ids lists the ids of the tasks that match a filter, in the filter's order, and reports whether the list has all: up
-// to most. It reads those of the filter's state, or of states.
+// ids lists up to most ids of the tasks that match a filter, in the filter's order, and reports whether these are all.
+// Without a state in the filter, it reads the tasks in the given states.
 func (s *search) ids(ctx context.Context, f store.Filter, states []falldue.State, most int) (ids []int64, all bool, err error) {
 	queues := []string{f.Queue}
 	if f.Queue == "" {

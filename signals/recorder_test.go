@@ -133,15 +133,8 @@ func TestTasksThatDoneTxSettlesAreNotLost(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		m := newMemory()
 		r := signals.NewRecorder(m, signals.RecorderConfig{})
-		db := testdb.Open(t, engine)
-		q, err := falldue.New(db, falldue.Config{Hooks: r.Hooks()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		k := falldue.NewKind[int]("pay", falldue.KindConfig{})
+		q, db := signalstest.Queue(t, engine, falldue.Config{Hooks: r.Hooks()})
+		k := falldue.NewKind[int]("book", falldue.KindConfig{})
 		falldue.Handle(q, k, func(ctx context.Context, task falldue.Task[int]) error {
 			tx, err := db.BeginTx(ctx, nil)
 			if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -235,8 +234,7 @@ func pauseObject(p ops.Pause) any {
 	}{p.String(), set(p.At), set(p.Until), p.Who, p.Why}
 }
 
-// confirmSubject asks whether a subject is meant whose kind, queue or key has no task and no live worker: its name
-// may be mistyped.
+// confirmSubject asks for confirmation if the kind, the queue or the key of a subject may be mistyped.
 func confirmSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject, yes bool) error {
 	if yes {
 		return nil
@@ -257,28 +255,15 @@ func doubtSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject) (string, er
 		}
 	}
 	if s.Queue != "" {
-		workers, err := o.Workers(ctx)
-		if err != nil {
-			return "", err
-		}
-		taken := slices.ContainsFunc(workers, func(w ops.Worker) bool {
-			_, works := w.Queue(s.Queue)
-			return works && w.Live()
-		})
-		if none, err := hasNone(ctx, o, ops.Filter{Queue: s.Queue}); err != nil || none && !taken {
+		if known, err := o.KnowsQueue(ctx, s.Queue); err != nil || !known {
 			return fmt.Sprintf("no task is in queue %s, and no live worker takes it", s.Queue), err
 		}
 	}
 	if s.Key != "" {
-		if none, err := hasNone(ctx, o, ops.Filter{Key: s.Key}); err != nil || none {
+		page, err := o.Tasks(ctx, ops.Filter{Key: s.Key}, ops.ListOptions{Limit: 1, Quick: true})
+		if err != nil || len(page.Tasks) == 0 && !page.Bounded {
 			return fmt.Sprintf("no task has the key %s", s.Key), err
 		}
 	}
 	return "", nil
-}
-
-// hasNone reports whether no task matches a filter. It looks for about a tenth of a second.
-func hasNone(ctx context.Context, o *ops.Ops, f ops.Filter) (bool, error) {
-	page, err := o.Tasks(ctx, f, ops.ListOptions{Limit: 1, Quick: true})
-	return len(page.Tasks) == 0 && !page.Bounded, err
 }

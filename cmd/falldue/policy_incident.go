@@ -79,8 +79,8 @@ func policyRampCommand() *cobra.Command {
 			if args[1] != "over" || err != nil {
 				return mistake(fmt.Errorf("%q: must be over and a duration, such as: policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}
-			if over < 5*time.Second || over > 7*24*time.Hour { // as Release allows
-				return mistake(fmt.Errorf("over %s: must be 5s to 7d", args[2]))
+			if over < ops.MinRelease || over > ops.MaxRelease {
+				return mistake(fmt.Errorf("over %s: must be %v to %dd", args[2], ops.MinRelease, ops.MaxRelease/(24*time.Hour)))
 			}
 			f.until = args[2]
 			return f.set(cmd, args[0], func(p *ops.Profile, o ops.Override) ([]ops.OverrideStep, error) {

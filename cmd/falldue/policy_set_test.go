@@ -94,6 +94,10 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		if out != "" || err == nil || !strings.Contains(err.Error(), "no task of kind mial waits, and no live worker handles it; confirm with --yes") {
 			t.Errorf("a kind that nobody knows: %q, error %v", out, err)
 		}
+		out, err = s.fails(exitUsage, "policy", "set", "queue:defalt", "1h")
+		if out != "" || err == nil || !strings.Contains(err.Error(), "no task is in queue defalt, and no live worker takes it; confirm with --yes") {
+			t.Errorf("a queue that nobody knows: %q, error %v", out, err)
+		}
 
 		s.run("policy", "set", "mial", "1h", "--yes")
 		found, _ = execute(t, "doctor", "--dsn", s.dsn)

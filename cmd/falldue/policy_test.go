@@ -17,7 +17,7 @@ func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, diagnostics bytes.Buffer
 	cmd := root()
-	cmd.SetArgs(append([]string{}, args...)) // with nil, the arguments are those of the test program
+	cmd.SetArgs(append([]string{}, args...)) // nil would be the arguments of the test program
 	cmd.SetOut(&out)
 	cmd.SetErr(&diagnostics)
 	err := cmd.ExecuteContext(t.Context())

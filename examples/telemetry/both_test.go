@@ -50,7 +50,8 @@ func observed(db *sqlx.DB, traces trace.TracerProvider, registry *prometheus.Reg
 	return queue, nil
 }
 
-// TestTracesAndPrometheus: the trace of a run is linked to that of the enqueue, and the metrics have the trace of the run.
+// TestTracesAndPrometheus: the trace of a run has a link to the trace of its enqueue, and the metrics name the trace of
+// the run.
 func TestTracesAndPrometheus(t *testing.T) {
 	t.Parallel()
 	recorder, registry := tracetest.NewSpanRecorder(), prometheus.NewRegistry()
