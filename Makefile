@@ -48,8 +48,8 @@ test: ## run all tests on real servers that it finds or starts (internal/testdb)
 DETECTOR = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 CONCURRENT = . ./dash ./flow ./internal/claim ./internal/control ./internal/lanes ./internal/lease ./internal/news ./internal/retry ./internal/run ./internal/systemtest ./internal/upkeep ./internal/worker ./many ./ops ./periodic ./pgnotify ./pgxqueue ./tasktest
 
-# The other packages whose tests run statements on servers. With the concurrent ones they are all such packages.
-SERVED = ./backoff ./dialect ./examples/... ./internal/pgxdb ./internal/statements ./internal/store ./internal/testdb ./migrations ./sealed ./signals ./sqlgen ./steps
+# All other packages.
+SEQUENTIAL = $(filter-out $(CONCURRENT),$(patsubst github.com/falldue/falldue%,.%,$(shell go list ./...)))
 
 .PHONY: race
 race: export FALLDUE_TEST_ENGINES ?= postgres,sqlite
@@ -63,7 +63,8 @@ short: ## run the tests on SQLite only, without a server
 
 # suites tests PACKAGES. If those are all, it tests other modules at the same time. With -k, the failure of a module
 # does not hide the failures of others.
-SUITES ?= suite-packages $(if $(filter-out ./...,$(PACKAGES)),,suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve)
+ALL_SUITES = suite-packages suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve
+SUITES ?= $(if $(filter-out ./...,$(PACKAGES)),suite-packages,$(ALL_SUITES))
 .PHONY: suites suite-packages suite-faults suite-bench suite-command suite-examples suite-exporters suite-serve
 suites: $(SUITES)
 suite-packages:

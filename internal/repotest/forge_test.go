@@ -1,7 +1,6 @@
 package repotest
 
 import (
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,32 +53,6 @@ func TestReleaseTagsModulesWithoutReplace(t *testing.T) {
 		}
 		if free := !strings.Contains(readFile(t, file), "\nreplace "); free && !slices.Contains(tagged, folder) {
 			t.Errorf("%s replaces nothing, and the script does not tag it", file)
-		}
-	}
-}
-
-// TestPackagesOnServersAreListed: each package of the library whose tests need a server is one of the Makefile's
-// lists CONCURRENT and SERVED, by which CI divides the tests on PostgreSQL.
-func TestPackagesOnServersAreListed(t *testing.T) {
-	t.Parallel()
-	var listed []string
-	for _, list := range regexp.MustCompile(`(?m)^(?:CONCURRENT|SERVED) = (.*)$`).FindAllStringSubmatch(readFile(t, "Makefile"), -1) {
-		listed = append(listed, strings.Fields(list[1])...)
-	}
-	command := exec.CommandContext(t.Context(), "go", "list", "-f", `{{$p := .ImportPath}}{{range .TestImports}}{{$p}} {{.}}{{"\n"}}{{end}}{{range .XTestImports}}{{$p}} {{.}}{{"\n"}}{{end}}`, "./...")
-	out, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(out)) {
-		pkg, imported, _ := strings.Cut(strings.TrimSpace(line), " ")
-		pkg = "." + strings.TrimPrefix(pkg, "github.com/falldue/falldue")
-		switch {
-		case imported != "github.com/falldue/falldue/internal/testdb",
-			pkg == "./internal/repotest", pkg == "./internal/anytime", // on SQLite only
-			slices.Contains(listed, pkg), slices.Contains(listed, "./examples/...") && strings.HasPrefix(pkg, "./examples/"):
-		default:
-			t.Errorf("%s tests on servers; add it to CONCURRENT or SERVED in the Makefile", pkg)
 		}
 	}
 }
