@@ -310,8 +310,11 @@ func figureOf(name string) string {
 // systems lists the systems of the results, in the order of the engine's systems.
 func (r results) systems() (names []string) {
 	for _, s := range systems[r[0].Engine] {
-		if slices.ContainsFunc(r, func(x result) bool { return x.System == s.name }) {
-			names = append(names, s.name)
+		for _, x := range r {
+			near, far := nearOf(x.System)
+			if (x.System == s.name || far && near == s.name) && !slices.Contains(names, x.System) {
+				names = append(names, x.System)
+			}
 		}
 	}
 	for _, x := range r {

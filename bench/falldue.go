@@ -38,7 +38,7 @@ func newFalldue(name, engine string) *falldueSubject {
 // configOf returns the configuration that a measure wants. It listens only where the settings
 // have a DSN for it.
 func configOf(s settings) falldue.Config {
-	cfg := falldue.Config{Concurrency: handlers, Hooks: s.hooks}
+	cfg := falldue.Config{Concurrency: s.concurrency(), Hooks: s.hooks}
 	if s.notify && s.listen != "" {
 		cfg.Notifications.Listen = pgnotify.DSN(s.listen)
 	}

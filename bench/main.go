@@ -39,6 +39,7 @@ type config struct {
 	every     time.Duration // between two samples of a soak
 	scaling   []string      // tables of scaling, which are made instead of measures
 	processes int           // the most worker processes in them
+	roundTrip time.Duration // of a proxy through which each system is measured, too
 	silence   time.Duration // before what is measured of an idle worker
 	patience  time.Duration // timeout of one run
 	json      string
@@ -61,9 +62,12 @@ func (n *names) Set(s string) error {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if len(os.Args) == 3 && os.Args[1] == processArgument {
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == processArgument:
 		err = runProcess(ctx, os.Args[2])
-	} else {
+	case len(os.Args) == 3 && os.Args[1] == proxyArgument:
+		err = runProxy(ctx, os.Args[2])
+	default:
 		err = run(ctx, parse())
 	}
 	stop()
@@ -89,6 +93,7 @@ func parse() *config {
 	flag.DurationVar(&c.every, "every", time.Minute, "the time between two samples of --soak")
 	flag.Var((*names)(&c.scaling), "scaling", "instead of measures, make tables of how falldue scales, separated by commas: processes, waiting, lanes, queues, tenants, or all; each row of processes and lanes is the median of --rounds drains")
 	flag.IntVar(&c.processes, "processes", 32, "the most worker processes of --scaling")
+	flag.DurationVar(&c.roundTrip, "round-trip", 0, "measure each system also through a proxy that adds this time to each round trip to the server, half of it in each direction")
 	flag.DurationVar(&c.silence, "silence", 15*time.Second, "how long a worker has been idle in the measures first_task_ms and idle_statements_per_minute")
 	flag.DurationVar(&c.patience, "patience", 2*time.Minute, "timeout of one run")
 	flag.StringVar(&c.json, "json", "", "file to write the results to, as JSON")
@@ -120,6 +125,9 @@ func run(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
+	if c.roundTrip != 0 && (c.roundTrip < 0 || c.engine == sqlite || c.soak > 0 || len(c.scaling) > 0) {
+		return fmt.Errorf("--round-trip %v: must be positive, and for measures on an engine with a server", c.roundTrip)
+	}
 	srv, err := connect(ctx, c.engine, c.dsn)
 	if err != nil {
 		return err
@@ -131,6 +139,11 @@ func run(ctx context.Context, c *config) error {
 	}
 	if len(c.scaling) > 0 {
 		return runScaling(ctx, c, srv)
+	}
+	if c.roundTrip > 0 {
+		if err := srv.startProxy(ctx, c.roundTrip); err != nil {
+			return err
+		}
 	}
 	profiling, err := profile(c.profile)
 	if err != nil {
@@ -156,22 +169,33 @@ func measureAll(ctx context.Context, c *config, srv *server, list []measure, ope
 				continue
 			}
 			for _, name := range order {
-				got, err := measureOnce(ctx, c, srv, m, opens[name])
-				if errors.Is(err, errors.ErrUnsupported) {
-					continue
+				for _, far := range c.distances() {
+					got, err := measureOnce(ctx, c, srv, m, opens[name], far != "")
+					if errors.Is(err, errors.ErrUnsupported) {
+						continue
+					}
+					if err != nil {
+						return all, fmt.Errorf("%s of %s%s: %w", m.name, name, far, err)
+					}
+					for _, key := range slices.Sorted(maps.Keys(got)) {
+						measure, system, _ := strings.Cut(key, " ")
+						all.add(c.engine, cmp.Or(measure, m.name), cmp.Or(system, name)+far, got[key])
+					}
+					fmt.Fprintf(os.Stderr, "%s %d %s%s %s\n", m.name, round+1, name, far, got)
 				}
-				if err != nil {
-					return all, fmt.Errorf("%s of %s: %w", m.name, name, err)
-				}
-				for _, key := range slices.Sorted(maps.Keys(got)) {
-					measure, system, _ := strings.Cut(key, " ")
-					all.add(c.engine, cmp.Or(measure, m.name), cmp.Or(system, name), got[key])
-				}
-				fmt.Fprintf(os.Stderr, "%s %d %s %s\n", m.name, round+1, name, got)
 			}
 		}
 	}
 	return all, nil
+}
+
+// distances returns what follows the names of systems, for each distance from the server: nothing, and the round
+// trip of the proxy if there is one.
+func (c *config) distances() []string {
+	if c.roundTrip == 0 {
+		return []string{""}
+	}
+	return []string{"", farMark + c.roundTrip.String()}
 }
 
 // write stores the results in the files that were asked for.
@@ -199,14 +223,19 @@ func write(ctx context.Context, c *config, srv *server, all results) error {
 	return writeDoc(c.doc, c.engine, part{where, all})
 }
 
-// measureOnce measures one system on its own new database.
-func measureOnce(ctx context.Context, c *config, srv *server, m measure, open open) (values, error) {
+// measureOnce measures one system on its own new database, through the proxy if far is set.
+func measureOnce(ctx context.Context, c *config, srv *server, m measure, open open, far bool) (values, error) {
 	db, err := srv.create(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = db.drop(context.WithoutCancel(ctx)) }()
 	db.counts = m.settings.counts
+	if far {
+		if db, err = db.through(srv.proxy); err != nil {
+			return nil, err
+		}
+	}
 	s, err := open(ctx, db, m.settings)
 	if err != nil {
 		return nil, err

@@ -104,6 +104,10 @@ var measures = []measure{
 		about: "the median time from the commit of a tenant's single task, in the worker's process, to the start of its handler, while %[1]s tasks of another tenant are due and occupy all handlers, which sleep for 0.5 to 1.5 s; campaign_max_ms is the longest of 20 times, and campaign_alone_ms the median before the other tenant had tasks; campaign_ended is how many handlers of the other tenant ended from the begin of the enqueue to the start of the single task, the median, and campaign_ended_max the most",
 	},
 	{
+		name: "drain_10_handlers", unit: "tasks/s", settings: settings{few: 10}, run: drainBusy,
+		about: "as drain_deleted (River keeps them), with a fifth of the tasks, by 10 handlers, which each take a millisecond",
+	},
+	{
 		name: "drain_with_history", unit: "tasks/s", settings: settings{done: deleted}, run: drainWithHistory,
 		about: "as drain_deleted, while a hundred other workers write the history of their runs into the same rows, ten a second, as they do after each minute",
 	},
@@ -273,6 +277,26 @@ func drain(ctx context.Context, c *config, s subject, n int, outcome error) (too
 		return 0, 0, 0, fmt.Errorf("%d handlers ran that should not have", extra)
 	}
 	return took, time.Duration(firstTenth.Load()), last - time.Duration(lastTenth.Load()), nil
+}
+
+// drainBusy measures how fast one worker processes tasks whose handlers take a millisecond.
+func drainBusy(ctx context.Context, c *config, db database, s subject) (values, error) {
+	n := max(c.tasks/5, 1)
+	if err := errors.Join(s.insert(ctx, n), db.analyze(ctx)); err != nil {
+		return nil, err
+	}
+	took, _, _, err := drain(ctx, c, busy{s}, n, nil)
+	return values{"": perSecond(n, took)}, err
+}
+
+// busy is a subject whose handlers take a millisecond each.
+type busy struct{ subject }
+
+func (b busy) work(ctx context.Context, handle func() error) (func() error, error) {
+	return b.subject.work(ctx, func() error {
+		time.Sleep(time.Millisecond)
+		return handle()
+	})
 }
 
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -50,6 +51,9 @@ func named(name string) func(subject, error) (subject, error) {
 // pooled returns the DSN of the database through the pooler, with the setting that the
 // driver needs there.
 func (db database) pooled(setting, value string) (string, error) {
+	if db.far { // the proxy is in front of the server, and not of the pooler
+		return "", errors.ErrUnsupported
+	}
 	u, err := url.Parse(db.dsn)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,7 +37,7 @@ func openRawMySQL(ctx context.Context, db database, s settings) (subject, error)
 			return nil, err
 		}
 	}
-	return &raw{rawStatements: &rawMySQL{db.server.engine, s.done, pool}, pool: pool, loops: rawLoops}, nil
+	return &raw{rawStatements: &rawMySQL{db.server.engine, s.done, pool}, pool: pool, loops: cmp.Or(s.few, rawLoops)}, nil
 }
 
 func (r *rawMySQL) insert(ctx context.Context, n int) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -59,7 +60,7 @@ func openRawPostgres(ctx context.Context, db database, s settings) (_ subject, e
 			return nil, err
 		}
 	}
-	return &raw{rawStatements: r, pool: r.pool, loops: rawLoops}, nil
+	return &raw{rawStatements: r, pool: r.pool, loops: cmp.Or(s.few, rawLoops)}, nil
 }
 
 func (r *rawPostgres) insert(ctx context.Context, n int) error {

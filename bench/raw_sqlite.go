@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func openRawSQLite(ctx context.Context, db database, s settings) (subject, error
 			return nil, err
 		}
 	}
-	return &raw{rawStatements: &rawSQLite{s.done, pool}, pool: pool, loops: 1}, nil
+	return &raw{rawStatements: &rawSQLite{s.done, pool}, pool: pool, loops: cmp.Or(s.few, 1)}, nil
 }
 
 func (r *rawSQLite) insert(ctx context.Context, n int) error {

@@ -42,7 +42,13 @@ var ratios = [][2]string{{tunedName, rawName}, {pgxName, tunedName}, {pooledName
 func tableOf(all results, systems []string) table.Writer {
 	t := table.NewWriter()
 	header := append(table.Row{"measure"}, cells(systems)...)
-	shown := slices.DeleteFunc(slices.Clone(ratios), func(r [2]string) bool {
+	pairs := slices.Clone(ratios)
+	for _, s := range systems {
+		if near, far := nearOf(s); far {
+			pairs = append(pairs, [2]string{s, near})
+		}
+	}
+	shown := slices.DeleteFunc(pairs, func(r [2]string) bool {
 		return !slices.ContainsFunc(all, func(x result) bool { _, ok := all.ratio(x.Measure, r); return ok })
 	})
 	for _, r := range shown {

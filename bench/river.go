@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -20,6 +21,7 @@ import (
 // table until River's cleaner deletes them.
 type riverSubject struct {
 	variant  variant
+	handlers int // 0: as many as the variant says
 	db       database
 	pools    []*pgxpool.Pool
 	producer *river.Client[pgx.Tx]
@@ -34,7 +36,7 @@ func openRiver(v variant) open {
 		if s.done == deleted {
 			return nil, errors.ErrUnsupported
 		}
-		r := &riverSubject{variant: v, db: db}
+		r := &riverSubject{variant: v, handlers: s.few, db: db}
 		pool, err := r.pool(ctx)
 		if err != nil {
 			return nil, err
@@ -129,11 +131,11 @@ func (r *riverSubject) work(ctx context.Context, handle func() error) (func() er
 	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[riverArgs]) error { return handle() }))
 	cfg := &river.Config{
 		Logger: quiet, Workers: workers, RetryPolicy: retryTomorrow{},
-		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: handlers}},
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cmp.Or(r.handlers, handlers)}},
 	}
 	if r.variant == tuned {
 		cfg.FetchCooldown, cfg.FetchPollInterval = time.Millisecond, 50*time.Millisecond
-		cfg.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: 2 * handlers}
+		cfg.Queues[river.QueueDefault] = river.QueueConfig{MaxWorkers: cmp.Or(r.handlers, 2*handlers)}
 	}
 	client, err := river.NewClient(riverpgxv5.New(pool), cfg)
 	if err != nil {

@@ -24,7 +24,7 @@ type riverOptions struct {
 
 func openRiverSQLite(v variant) open {
 	return func(ctx context.Context, db database, s settings) (subject, error) {
-		if s.done == deleted {
+		if s.done == deleted || s.few > 0 { // its handlers do nothing
 			return nil, errors.ErrUnsupported
 		}
 		cmd := exec.CommandContext(ctx, "go", "-C", "riversqlite", "run", ".")

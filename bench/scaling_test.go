@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestMain makes the program of the tests a worker process, too.
+// TestMain makes the program of the tests a worker process and a proxy, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == processArgument {
+	if len(os.Args) == 3 && (os.Args[1] == processArgument || os.Args[1] == proxyArgument) {
 		main()
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
@@ -34,6 +35,8 @@ type server struct {
 	admin   *sqlx.DB // nil for SQLite
 	folder  string   // of SQLite's files
 	stop    func()   // ends a server that was started for this run
+	proxy   string   // the address of a proxy that delays all that it carries, or ""
+	unproxy func()   // ends the proxy
 }
 
 // database is a new, empty database.
@@ -43,6 +46,7 @@ type database struct {
 	dsn    string
 	pooler string // the address of a pooler that pools connect to, or ""
 	counts bool   // pools of SQLite count statements
+	far    bool   // the DSN leads through the server's proxy
 }
 
 // connect connects to the engine's server: by dsn, else by the environment variable
@@ -91,6 +95,15 @@ func driverOf(engine string) string {
 	return "mysql"
 }
 
+// startProxy starts a proxy in front of the server.
+func (s *server) startProxy(ctx context.Context, roundTrip time.Duration) error {
+	address, err := addressIn(s.engine, s.dsn)
+	if err == nil {
+		s.proxy, s.unproxy, err = startProxy(ctx, address, roundTrip)
+	}
+	return err
+}
+
 // create makes an empty database.
 func (s *server) create(ctx context.Context) (database, error) {
 	db := database{server: s, name: "falldue_bench_" + strings.ToLower(rand.Text()[:10])}
@@ -137,6 +150,9 @@ func (db database) drop(ctx context.Context) error {
 func (s *server) close() {
 	if s.admin != nil {
 		_ = s.admin.Close()
+	}
+	if s.unproxy != nil {
+		s.unproxy()
 	}
 	if s.stop != nil {
 		s.stop()

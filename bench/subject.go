@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,12 @@ type settings struct {
 	tenants bool      // keys have tenants and endpoints, with tenantLimits
 	weights bool      // tenants have weights, see weightOf
 	counts  bool      // the measure counts statements
+	few     int       // how many handlers the worker has; 0: as many as handlers says
 	hooks   falldue.Hooks
 }
+
+// concurrency returns how many tasks the worker runs at once.
+func (s settings) concurrency() int { return cmp.Or(s.few, handlers) }
 
 // retention says what happens to a task that is done.
 type retention int

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 )
 
 // watch measures what a drain uses of the server and of the worker processes.
@@ -127,22 +124,15 @@ func (a activity) String() string {
 
 // port returns the port of the server, or 0 if it has none.
 func (s *server) port() (int, error) {
-	var address string
-	switch s.engine {
-	case sqlite:
+	if s.engine == sqlite {
 		return 0, nil
-	case postgres:
-		u, err := url.Parse(s.dsn)
-		if err != nil {
-			return 0, err
-		}
-		address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "5432"))
-	default:
-		cfg, err := mysql.ParseDSN(s.dsn)
-		if err != nil || cfg.Net != "tcp" {
-			return 0, err
-		}
-		address = cfg.Addr
+	}
+	address, err := addressIn(s.engine, s.dsn)
+	if errors.Is(err, errNoAddress) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -26,7 +26,7 @@ const topic = "bench"
 
 func openWatermill(v variant) open {
 	return func(_ context.Context, db database, s settings) (subject, error) {
-		if s.done == deleted || s.fails {
+		if s.done == deleted || s.fails || s.few > 0 {
 			return nil, errors.ErrUnsupported
 		}
 		pool, err := db.open()
