@@ -37,6 +37,7 @@ type Poller struct {
 	full           atomic.Bool   // the poller waits for room for more tasks
 	prefetch       atomic.Int64  // tasks to claim ahead, in addition to one for each free handler
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
+	took           run.Mean      // how long claims that returned tasks took
 	lastClaim      atomic.Int64  // when a claim last returned a task, in nanoseconds since 1970
 	nextRequest    time.Time     // when the next request to sweep may be followed; only Loop uses it
 }
@@ -259,7 +260,7 @@ func (p *Poller) ahead(at store.Lane) int {
 	if most := policy.Policy.MaxAttempts(); most > 0 && at.Attempts >= most-1 {
 		return 0
 	}
-	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit)
+	return p.Handlers[at.Kind].Pace.Ahead(p.Budget.Limit, p.took.Of())
 }
 
 // claimDue claims due tasks, and returns how long to sleep.
@@ -390,6 +391,7 @@ func (p *Poller) send(ctx context.Context, limit time.Duration, room int, claim 
 		p.Observer.Claimed(p.Queue, room, claims, start, err)
 	}
 	if len(claims) > 0 {
+		p.took.Record(time.Since(start))
 		p.expiry.claimed(claims)
 		p.lastClaim.Store(time.Now().UnixNano())
 	}

@@ -83,6 +83,29 @@ func TestSweepTimesOutOnDeadConnection(t *testing.T) {
 	})
 }
 
+// TestSlowClaimsAreMadeFurtherAhead: handlers must not wait for a claim, however long its round trips take.
+func TestSlowClaimsAreMadeFurtherAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
+		handlers["k"].Pace.Record(10 * time.Millisecond)
+		p := newTestPoller(PollerConfig{
+			Queue: "default", Budget: run.NewBudget(10, run.MaxPrefetch), Handlers: handlers, Policies: policiesOf(run.PoliciesOf(handlers)),
+		}, fakeFinder{})
+		due := []store.Lane{{State: "open", Kind: "k"}}
+		if _, room := p.plan(due); room != 10+20 {
+			t.Errorf("before the first claim, it claims %d tasks, want one for each of 10 handlers and 20 ahead", room)
+		}
+		_, _, err := p.send(t.Context(), time.Minute, 1, func(context.Context) ([]*store.Claim, error) {
+			time.Sleep(50 * time.Millisecond)
+			return []*store.Claim{{From: due[0]}}, nil
+		})
+		if _, room := p.plan(due); err != nil || room != 9+150 {
+			t.Errorf("after a claim of 50 ms, it claims %d tasks, want one for each of 9 free handlers and 150 ahead; error %v", room, err)
+		}
+	})
+}
+
 // TestALockedTaskIsLookedForAtEachPoll: while another transaction has locked the row of a due task,
 // the task does not keep a worker busy.
 func TestALockedTaskIsLookedForAtEachPoll(t *testing.T) {

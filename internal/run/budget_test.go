@@ -52,40 +52,46 @@ func TestBudgetClaimsForFreeHandlersAndALittleAhead(t *testing.T) {
 	}
 }
 
-// TestPaceFollowsHandlerTimes: only as many tasks are claimed ahead as handlers finish in
-// prefetchTime. Their durations count, and not how many handlers return at a moment.
+// TestPaceFollowsHandlerTimes: only as many tasks are claimed ahead as handlers finish in three times the time
+// of a claim, within bounds. The durations of handlers count, and not how many handlers return at a moment.
 func TestPaceFollowsHandlerTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var p pace
+		claim := time.Millisecond // 20 ms ahead
 		check := func(after string, want int) {
 			t.Helper()
-			if n := p.Ahead(10); n > want || n < want*9/10 {
+			if n := p.Ahead(10, claim); n > want || n < want*9/10 {
 				t.Errorf("%s: %d are claimed ahead, want about %d", after, n, want)
 			}
 		}
 		check("before a handler has returned", 0)
 		for range 10 {
-			p.record(time.Second)
+			p.Record(time.Second)
 		}
 		check("after ten slow handlers that ended together", 0)
 		for range 300 {
-			p.record(time.Millisecond)
+			p.Record(time.Millisecond)
 		}
 		check("after many handlers of 1 ms", 200)
-		p.record(0)
-		p.record(time.Second)
+		claim = 10 * time.Millisecond
+		check("with claims of 10 ms", 300)
+		claim = time.Second
+		check("with claims of a second", 2500)
+		claim = time.Millisecond
+		p.Record(0)
+		p.Record(time.Second)
 		check("after a slow one among them", 3)
 		for range 300 {
-			p.record(0)
+			p.Record(0)
 		}
-		if n := p.Ahead(10); n < MaxPrefetch {
+		if n := p.Ahead(10, claim); n < MaxPrefetch {
 			t.Errorf("after many that return at once: %d are claimed ahead, want %d and more", n, MaxPrefetch)
 		}
 		p.pause()
 		check("after last attempts were found", 0)
 		time.Sleep(pacePause)
-		if p.Ahead(10) == 0 {
+		if p.Ahead(10, claim) == 0 {
 			t.Error("nothing is ever claimed ahead again")
 		}
 	})

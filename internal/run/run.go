@@ -206,7 +206,7 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	if f == nil && r.Lease.LeftToDoneTx() {
 		f = outcome.NotCommitted(context.Cause(ctx)) // the settler may still find the task ended
 	}
-	r.handler.Pace.record(took)
+	r.handler.Pace.Record(took)
 	e, ours := r.Finish(f, took)
 	return r, e, ours
 }
