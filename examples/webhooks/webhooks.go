@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
-	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -15,21 +20,6 @@ import (
 	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/signals"
 )
-
-// tables are the service's own tables. falldue's tables are alongside them.
-var tables = []string{
-	"create table if not exists endpoints (id varchar(26) not null primary key, tenant text not null, url text not null, secret text not null, policy text not null)",
-	"create table if not exists events (id varchar(26) not null primary key, tenant text not null, body text not null)",
-}
-
-// endpoint is a URL of a tenant that gets all events of the tenant.
-type endpoint struct {
-	ID     string `json:"id"`
-	Tenant string `json:"tenant"`
-	URL    string `json:"url"`
-	Secret string `json:"secret"` // signs deliveries
-	Policy string `json:"policy"` // of its deliveries, or the empty text for the service's
-}
 
 // delivery has the arguments of a task: the event to send to an endpoint.
 type delivery struct{ Tenant, Endpoint, Event string }
@@ -61,7 +51,6 @@ type service struct {
 	client *http.Client
 }
 
-// newService returns a service on a pool.
 func newService(pool *pool) (*service, error) {
 	queue, err := pool.newQueue(falldue.Config{Concurrency: 50})
 	if err != nil {
@@ -80,9 +69,12 @@ func newService(pool *pool) (*service, error) {
 	return s, nil
 }
 
-// migrate creates all tables.
+// migrate creates all tables: the service's own, and falldue's.
 func (s *service) migrate(ctx context.Context) error {
-	for _, table := range tables {
+	for _, table := range []string{
+		"create table if not exists endpoints (id varchar(26) not null primary key, tenant text not null, url text not null, secret text not null, policy text not null)",
+		"create table if not exists events (id varchar(26) not null primary key, tenant text not null, body text not null)",
+	} {
 		if _, err := s.pool.ExecContext(ctx, table); err != nil {
 			return err
 		}
@@ -90,57 +82,47 @@ func (s *service) migrate(ctx context.Context) error {
 	return s.queue.Migrate(ctx)
 }
 
-// register stores an endpoint with a new secret.
-func (s *service) register(ctx context.Context, e endpoint) (endpoint, error) {
-	e.ID, e.Secret = rand.Text(), rand.Text()
-	if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return e, fmt.Errorf("%w: url %q: must be a URL of http or https", errInput, e.URL)
+// deliver sends an event to an endpoint.
+func (s *service) deliver(ctx context.Context, t falldue.Task[delivery]) error {
+	var d struct{ URL, Secret, Body string }
+	const query = "select url, secret, body from endpoints p, events e where p.id = ? and e.id = ?"
+	err := s.pool.GetContext(ctx, &d, s.pool.Rebind(query), t.Args.Endpoint, t.Args.Event)
+	if errors.Is(err, sql.ErrNoRows) {
+		return falldue.Discard(errors.New("the endpoint was removed"))
 	}
-	if err := policyOf(e.Policy).Err(); err != nil || len(e.Policy) > 1000 {
-		return e, fmt.Errorf("%w: policy %q: must be a policy of up to 1,000 characters, such as delay 1m; attempts 20: %w", errInput, e.Policy, err)
-	}
-	_, err := s.pool.NamedExecContext(ctx, "insert into endpoints (id, tenant, url, secret, policy) values (:id, :tenant, :url, :secret, :policy)", e)
-	return e, err
-}
-
-// policyOf returns the policy of the deliveries to an endpoint. The zero policy stands for the kind's.
-func policyOf(text string) backoff.Policy {
-	if text == "" {
-		return backoff.Policy{}
-	}
-	return backoff.ParseDeferred(text)
-}
-
-// remove deletes an endpoint and cancels its deliveries.
-func (s *service) remove(ctx context.Context, tenant, id string) (ops.BulkReport, error) {
-	if _, err := s.pool.ExecContext(ctx, s.pool.Rebind("delete from endpoints where tenant = ? and id = ?"), tenant, id); err != nil {
-		return ops.BulkReport{}, err
-	}
-	return s.ops.CancelMany(ctx, ops.Filter{Kind: deliver.Name(), Key: key(tenant, id)})
-}
-
-// publish stores an event together with a delivery to each endpoint of the tenant, or nothing.
-func (s *service) publish(ctx context.Context, tenant string, body json.RawMessage) ([]falldue.Receipt, error) {
-	tx, err := s.pool.BeginTxx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	event := rand.Text()
-	if _, err := tx.ExecContext(ctx, tx.Rebind("insert into events (id, tenant, body) values (?, ?, ?)"), event, tenant, string(body)); err != nil {
-		return nil, err
-	}
-	var endpoints []endpoint
-	if err := tx.SelectContext(ctx, &endpoints, tx.Rebind("select * from endpoints where tenant = ? order by id"), tenant); err != nil {
-		return nil, err
-	}
-	var tasks []falldue.EnqueueParams
-	for _, e := range endpoints {
-		tasks = append(tasks, deliver.Params(delivery{tenant, e.ID, event}, falldue.EnqueueOptions{Policy: policyOf(e.Policy)}))
-	}
-	receipts, err := s.queue.EnqueueManyTx(ctx, tx, tasks...)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, strings.NewReader(d.Body))
 	if err != nil {
-		return nil, err
+		return falldue.Discard(err)
 	}
-	return receipts, tx.Commit()
+	id := strconv.FormatInt(t.ID, 10) // the same in every attempt: an endpoint ignores those that it has accepted
+	request.Header.Set("Webhook-Id", id)
+	request.Header.Set("Webhook-Signature", signature(d.Secret, id, d.Body))
+	response, err := s.client.Do(request)
+	if err != nil {
+		return err // retried under the policy
+	}
+	defer response.Body.Close()
+	_, _ = io.CopyN(io.Discard, response.Body, 1<<16) // so that the connection can be used again
+	if response.StatusCode/100 == 2 {
+		return nil
+	}
+	err = fmt.Errorf("the endpoint answers %s", response.Status)
+	if response.StatusCode == http.StatusGone {
+		return falldue.Discard(err)
+	}
+	// The header's other form, a date, is rare, and the policy serves it, too.
+	if seconds, invalid := strconv.Atoi(response.Header.Get("Retry-After")); invalid == nil {
+		return falldue.RetryAfter(time.Duration(min(seconds, 24*60*60))*time.Second, err)
+	}
+	return err
+}
+
+// signature returns the signature of a delivery.
+func signature(secret, id, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = mac.Write([]byte(id + "." + body))
+	return hex.EncodeToString(mac.Sum(nil))
 }
