@@ -110,7 +110,7 @@ func (o *Ops) explainable(ctx context.Context, now snapshot, queue string) (stor
 			since = 0 // nothing could be due after the anchor, and servers plan for that
 		}
 		source := store.Source{Lane: h.Lane, Since: since, Delay: store.NewDelay(policy.Delay()), Running: string(falldue.StateOpen), MaxAttempts: policy.MaxAttempts()}
-		for _, l := range now.limitsOf(queue, h.Lane) {
+		for _, l := range now.limitsOf(queue, h.Lane)[0].Limits { // a claim applies the limits of its worker
 			source.Limits = append(source.Limits, l.Limit)
 		}
 		params.Sources = append(params.Sources, source)

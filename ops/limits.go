@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -18,6 +19,11 @@ type Limit struct {
 	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
 	// AtMost(20).
 	Owner, Text string
+	// Definitions are the definitions of the limit, if the workers differ, as two releases do during a deploy,
+	// and Without are the workers that have the kind or the queue and not the limit. Text and the fields below are of the
+	// definition that admits the most tasks, which is in effect if no worker is without the limit.
+	Definitions []LimitDefinition
+	Without     []string
 	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. If so, the fields
 	// below are zero.
 	PerKey bool
@@ -31,6 +37,18 @@ type Limit struct {
 	keyed store.Limit // the limit, if HasKeys
 }
 
+// LimitDefinition is a limit as some workers define it.
+type LimitDefinition struct {
+	Text    string // the limit as code that makes it
+	Workers []string
+	Room    int // how many more tasks it admits, or 0 if each key or queue has its own limit
+}
+
+// Differences describes how workers define the limit, or returns "" if they agree.
+func (l Limit) Differences() string {
+	return strings.TrimPrefix(differences(l.Definitions, l.Without), "; ")
+}
+
 // Taken returns how much of Most is taken.
 func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
 
@@ -38,50 +56,70 @@ func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
 // queue.
 func (l Limit) HasKeys() bool { return l.keyed.PerKey }
 
-// Full reports whether the limit admits no task now.
-func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 }
+// Full reports whether the limit admits no task now, on any worker.
+func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 && len(l.Without) == 0 }
 
 // Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks that
 // count now. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] has the count of a task's key.
 func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
-	owners := map[string]string{} // by the names of limits
-	var limits []store.Limit
-	add := func(owner string, list []store.Limit) {
-		for _, l := range list {
-			if _, known := owners[l.Name]; !known {
-				owners[l.Name] = owner
-				limits = append(limits, l)
-			}
+	applied := map[string][]overdue.Applied{} // by owner
+	add := func(worker, owner string, limits []store.Limit) {
+		a := overdue.Applied{Workers: []string{worker}}
+		for _, l := range limits {
+			a.Limits = append(a.Limits, overdue.Limit{Limit: l, Owner: owner})
 		}
+		applied[owner] = append(applied[owner], a)
 	}
 	for _, w := range workers {
 		if !w.Live() {
 			continue
 		}
 		for name, q := range w.Queues {
-			add("queue "+name, q.limits)
+			add(w.ID, "queue "+name, q.limits)
 		}
 		for name, k := range w.Kinds {
-			add("kind "+name, k.limits)
+			add(w.ID, "kind "+name, k.limits)
 		}
 	}
-	var list []Limit
 	var asked []store.Limit
-	for _, l := range limits {
-		if owner := owners[l.Name]; pattern.Is(owner) {
-			list = append(list, Limit{Owner: owner, Text: l.Text, PerKey: true})
-		} else if l.PerKey {
-			list = append(list, Limit{Owner: owner, Text: l.Text, PerKey: true, keyed: l})
-		} else {
-			asked = append(asked, l)
+	states := map[store.Limit]store.LimitState{}
+	for owner, list := range applied {
+		for _, a := range list {
+			for _, l := range a.Limits {
+				if _, known := states[l.Limit]; known {
+					continue
+				}
+				states[l.Limit] = store.LimitState{Limit: l.Limit}
+				if !l.PerKey && !pattern.Is(owner) {
+					asked = append(asked, l.Limit)
+				}
+			}
 		}
 	}
-	states, err := o.store.LimitStates(ctx, asked)
+	read, err := o.store.LimitStates(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range states {
-		list = append(list, Limit{Owner: owners[s.Name], Text: s.Text, Most: s.Most, Room: max(s.Room, 0), Wait: s.Wait, Tasks: s.Taken})
+	for _, s := range read {
+		states[s.Limit] = s
+	}
+	var list []Limit
+	for owner, of := range applied {
+		for _, g := range (taskLimits{of, states}).groups() {
+			s := g.widest()
+			l := Limit{Owner: owner, Text: s.Text, PerKey: s.PerKey || pattern.Is(owner)}
+			if g.differs() {
+				l.Definitions, l.Without = g.definitions, g.without
+			}
+			switch {
+			case pattern.Is(owner):
+			case s.PerKey:
+				l.keyed = s.Limit
+			default:
+				l.Most, l.Room, l.Wait, l.Tasks = s.Most, max(s.Room, 0), s.Wait, s.Taken
+			}
+			list = append(list, l)
+		}
 	}
 	slices.SortFunc(list, func(a, b Limit) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Text, b.Text)) })
 	return list, nil
@@ -125,35 +163,84 @@ func (o *Ops) FullestKeys(ctx context.Context, l Limit, most int) (keys []KeyLim
 	return keys[:min(len(keys), most)], bounded, nil
 }
 
-// limitState is a limit of a task, and what the limit admits now.
-type limitState struct {
-	store.LimitState
-	Owner string
+// taskLimits are the limits of a task on the workers that may run it, and what they admit.
+type taskLimits struct {
+	applied []overdue.Applied
+	states  map[store.Limit]store.LimitState
+}
+
+// heldFrom reports whether no worker admits the task.
+func (l taskLimits) heldFrom(id int64) bool {
+	return !slices.ContainsFunc(l.applied, func(a overdue.Applied) bool {
+		return !slices.ContainsFunc(a.Limits, func(of overdue.Limit) bool { return !l.states[of.Limit].AdmitsTask(id) })
+	})
+}
+
+// groups returns the definitions of each limit, in the order of the workers.
+func (l taskLimits) groups() (list []limitGroup) {
+	for _, a := range l.applied {
+		for _, of := range a.Limits {
+			n := slices.IndexFunc(list, func(g limitGroup) bool { return g.states[0].Name == of.Name })
+			if n < 0 {
+				n = len(list)
+				list = append(list, limitGroup{owner: of.Owner})
+			}
+			list[n].add(l.states[of.Limit], a.Workers)
+		}
+	}
+	for n := range list {
+		for _, a := range l.applied {
+			if !slices.ContainsFunc(a.Limits, func(of overdue.Limit) bool { return of.Name == list[n].states[0].Name }) {
+				list[n].without = append(list[n].without, a.Workers...)
+			}
+		}
+	}
+	return list
+}
+
+// limitGroup has the definitions of a limit, with their states, and the workers that do not have it.
+type limitGroup struct {
+	owner       string
+	states      []store.LimitState
+	definitions []LimitDefinition
+	without     []string
+}
+
+func (g *limitGroup) add(s store.LimitState, workers []string) {
+	n := slices.IndexFunc(g.states, func(other store.LimitState) bool { return other.Limit == s.Limit })
+	if n < 0 {
+		n = len(g.states)
+		g.states = append(g.states, s)
+		g.definitions = append(g.definitions, LimitDefinition{Text: s.Text, Room: max(s.Room, 0)})
+	}
+	g.definitions[n].Workers = append(g.definitions[n].Workers, workers...)
+}
+
+// differs reports whether the workers define the limit differently.
+func (g limitGroup) differs() bool { return len(g.definitions) > 1 || len(g.without) > 0 }
+
+// widest returns the definition that admits the most tasks. While releases differ, it is in effect.
+func (g limitGroup) widest() store.LimitState {
+	return slices.MaxFunc(g.states, func(a, b store.LimitState) int {
+		return cmp.Or(cmp.Compare(a.Room, b.Room), cmp.Compare(a.Most, b.Most), cmp.Compare(b.Text, a.Text))
+	})
 }
 
 // limitStates returns the limits of each of some tasks. It reads each limit once.
-func (o *Ops) limitStates(ctx context.Context, now snapshot, tasks ...*falldue.TaskInfo) ([][]limitState, error) {
-	of := make([][]overdue.Limit, len(tasks))
-	limits := map[string]store.Limit{}
+func (o *Ops) limitStates(ctx context.Context, now snapshot, tasks ...*falldue.TaskInfo) ([]taskLimits, error) {
+	limits, states := map[store.Limit]bool{}, map[store.Limit]store.LimitState{}
+	list := make([]taskLimits, len(tasks))
 	for i, t := range tasks {
-		of[i] = now.limitsOf(t.Queue, laneOfTask(*t))
-		for _, l := range of[i] {
-			limits[l.Name] = l.Limit
+		list[i] = taskLimits{now.limitsOf(t.Queue, laneOfTask(*t)), states}
+		for _, a := range list[i].applied {
+			for _, l := range a.Limits {
+				limits[l.Limit] = true
+			}
 		}
 	}
-	states, err := o.store.LimitStates(ctx, slices.Collect(maps.Values(limits)))
-	if err != nil {
-		return nil, err
+	read, err := o.store.LimitStates(ctx, slices.Collect(maps.Keys(limits)))
+	for _, s := range read {
+		states[s.Limit] = s
 	}
-	byName := map[string]store.LimitState{}
-	for _, s := range states {
-		byName[s.Name] = s
-	}
-	list := make([][]limitState, len(tasks))
-	for i := range of {
-		for _, l := range of[i] {
-			list[i] = append(list[i], limitState{byName[l.Name], l.Owner})
-		}
-	}
-	return list, nil
+	return list, err
 }

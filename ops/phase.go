@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"slices"
 
 	"github.com/falldue/falldue"
 )
@@ -72,7 +71,7 @@ func (o *Ops) setLimited(ctx context.Context, s snapshot, due []*falldue.TaskInf
 		return err
 	}
 	for i, t := range due {
-		if slices.ContainsFunc(limits[i], func(l limitState) bool { return !l.AdmitsTask(t.ID) }) {
+		if limits[i].heldFrom(t.ID) {
 			t.Phase = falldue.PhaseLimited
 		}
 	}

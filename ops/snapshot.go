@@ -50,18 +50,16 @@ func (s snapshot) paused(t falldue.TaskInfo) bool {
 
 // limitsOf returns the limits of the tasks of a lane that the live workers apply which may run
 // them. If there are none, it returns those that the queue would apply.
-func (s snapshot) limitsOf(queue string, at store.Lane) (list []overdue.Limit) {
-	handled := false
+func (s snapshot) limitsOf(queue string, at store.Lane) (list []overdue.Applied) {
 	for _, w := range s.workers {
 		if w.Live() && w.Handles(queue, at.Kind) {
-			handled = true
 			on, _ := w.Queue(queue)
-			list = overdue.AppendLimits(list, queue, at, on.limits, w.Kinds[at.Kind].limits)
+			list = overdue.AppendLimits(list, w.ID, queue, at, on.limits, w.Kinds[at.Kind].limits)
 		}
 	}
-	if !handled {
+	if len(list) == 0 {
 		on, _ := s.self.Queue(queue)
-		list = overdue.AppendLimits(list, queue, at, on.Limits, s.self.Kinds[at.Kind].Limits)
+		list = overdue.AppendLimits(list, "", queue, at, on.Limits, s.self.Kinds[at.Kind].Limits)
 	}
 	return list
 }

@@ -261,16 +261,25 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range limits[0] {
+	admitted := !limits[0].heldFrom(t.ID)
+	for _, g := range limits[0].groups() {
+		l := g.widest()
 		if l.Form.Ordered() {
-			c, err := o.whySequence(ctx, t, l.LimitState, now)
+			if n := slices.IndexFunc(g.states, func(s store.LimitState) bool { return s.AdmitsTask(t.ID) }); n >= 0 {
+				l = g.states[n]
+			}
+			c, err := o.whySequence(ctx, t, l, now)
 			if err != nil {
 				return nil, err
 			}
+			c.Without = g.without
 			list = append(list, c)
 			continue
 		}
-		c := WhyLimit{Limit: l.Text, Owner: l.Owner, PerKey: l.PerKey, Part: l.Part, Room: max(l.Room, 0), Taken: l.Taken}
+		c := WhyLimit{Limit: l.Text, Owner: g.owner, PerKey: l.PerKey, Part: l.Part, Room: max(l.Room, 0), Taken: l.Taken}
+		if g.differs() {
+			c.Definitions, c.Without, c.Admitted = g.definitions, g.without, admitted
+		}
 		if l.Wait > 0 {
 			c.Free = t.Now.Add(l.Wait)
 		}

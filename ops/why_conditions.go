@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue"
@@ -130,7 +131,8 @@ type WhyHandlers struct {
 	Every, Over time.Duration
 }
 
-// WhyLimit is a limit of the task's kind or queue. It is met if the limit admits another task.
+// WhyLimit is a limit of the task's kind or queue. It is met if the limit admits another task, or if a worker that
+// defines the limit differently, or does not have it, admits the task.
 type WhyLimit struct {
 	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of: "kind charge", or "queue
 	// default". PerKey reports whether it counts the tasks of each key separately; then it is the limit of the task's
@@ -140,6 +142,12 @@ type WhyLimit struct {
 	Part         string
 	// Room is how many more tasks it admits.
 	Room int
+	// Definitions are the definitions of the limit, if the workers that may run the task differ, as two releases do
+	// during a deploy. The other fields are of the definition that admits the most tasks. Without are the workers that
+	// do not have the limit, and Admitted reports whether some worker admits the task.
+	Definitions []LimitDefinition
+	Without     []string
+	Admitted    bool
 	// Taken has the ids of the tasks that have its permits. Permits of a rate with a burst are
 	// not known.
 	Taken []int64
@@ -159,7 +167,9 @@ type WhySequence struct {
 	// reports whether a pause is in effect for it.
 	NextDue    time.Time
 	NextPaused bool
-	own        bool
+	// Without are the workers that do not have the order, and may run the task out of it.
+	Without []string
+	own     bool
 }
 
 // WhyLock is whether another transaction has locked the task's row, such as a transaction that has changed it. It is
@@ -238,10 +248,13 @@ func (c WhyWorker) Holds() bool { return len(c.Workers) > 0 }
 func (c WhyHandlers) Holds() bool { return !c.Busy() }
 
 // Holds implements [Condition].
-func (c WhyLimit) Holds() bool { return c.Room > 0 }
+func (c WhyLimit) Holds() bool {
+	full := slices.ContainsFunc(c.Definitions, func(d LimitDefinition) bool { return d.Room == 0 })
+	return c.Admitted || c.Room > 0 && !full
+}
 
 // Holds implements [Condition].
-func (c WhySequence) Holds() bool { return c.own || c.Next == 0 }
+func (c WhySequence) Holds() bool { return c.own || c.Next == 0 || len(c.Without) > 0 }
 
 // Holds implements [Condition].
 func (c WhyLock) Holds() bool { return !c.Locked }

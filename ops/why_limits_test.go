@@ -3,6 +3,7 @@ package ops_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,4 +163,83 @@ func (b backlog) fleet(i *ops.Ops, cfg falldue.Config, handle func(*falldue.Queu
 	b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'idle', started_at, seen_at, info, 0, 0, 0 from falldue_workers")
 	stop()
 	b.shift("workers", "seen_at", -time.Hour, "id = 'idle'")
+}
+
+// TestWorkersDifferInALimit: a limit that two releases define differently is one limit, and holds no task that a worker
+// admits.
+func TestWorkersDifferInALimit(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b := newBacklog(t, engine)
+		i := b.ops(nil)
+		began, end := make(chan int64, 10), make(chan struct{})
+		block := blocking(began, end)
+		var stops []func()
+		defer func() {
+			close(end)
+			for _, stop := range stops {
+				stop()
+			}
+		}()
+		release := func(limits []falldue.Limit, concurrency int, others ...string) {
+			stops = append(stops, b.start(falldue.Config{Concurrency: concurrency}, func(q *falldue.Queue) {
+				handle(falldue.KindConfig{Limits: limits}, block, "mail")(q)
+				handle(falldue.KindConfig{}, block, others...)(q)
+			}))
+		}
+		release([]falldue.Limit{falldue.AtMost(1), falldue.InOrder()}, 5)
+		b.workers(i, "one worker", announced(1))
+		b.enqueue("mail")
+		running := <-began
+		release([]falldue.Limit{falldue.AtMost(2), falldue.InOrder().HaltOnDeath()}, 1, "busy")
+		workers := b.workers(i, "two workers", announced(2))
+		b.enqueue("busy")
+		<-began
+
+		id := b.enqueue("mail", falldue.EnqueueOptions{Key: "a"})
+		w := b.why(i, id)
+		c := conditionOf[ops.WhyLimit](t, w)
+		if !c.Holds() || !c.Admitted || c.Limit != "AtMost(2)" || c.Room != 1 || len(c.Definitions) != 2 || len(c.Without) != 0 || !slices.Equal(c.Taken, []int64{running}) {
+			t.Errorf("the limit is %+v", c)
+		}
+		for _, d := range c.Definitions {
+			if len(d.Workers) != 1 || d.Room != map[string]int{"AtMost(1)": 0, "AtMost(2)": 1}[d.Text] {
+				t.Errorf("a definition is %+v", d)
+			}
+			if text := d.Text + " on " + d.Workers[0]; !strings.Contains(c.Describe(w.Task), text) {
+				t.Errorf("%q does not have %q", c.Describe(w.Task), text)
+			}
+		}
+		if countOf[ops.WhyLimit](w) != 1 || countOf[ops.WhySequence](w) != 1 {
+			t.Errorf("%d limits and %d sequences", countOf[ops.WhyLimit](w), countOf[ops.WhySequence](w))
+		}
+		if page, err := i.Tasks(t.Context(), ops.Filter{Kind: "mail", Phase: falldue.PhaseDue}); err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != id {
+			t.Errorf("the due tasks are %+v, error %v", page.Tasks, err)
+		}
+		b.shift("tasks", "updated_at", 10*time.Minute, fmt.Sprint("id = ", id))
+		if list, err := i.Overdue(t.Context(), 0); err != nil || len(list) != 1 || list[0].Limit != "" {
+			t.Errorf("overdue are %+v, error %v", list, err)
+		}
+		limits, err := i.Limits(t.Context(), workers)
+		if err != nil || len(limits) != 2 || limits[0].Text != "AtMost(2)" || limits[0].Taken() != 1 || limits[0].Full() || len(limits[0].Definitions) != 2 || len(limits[0].Without) != 0 || len(limits[1].Definitions) != 2 {
+			t.Errorf("the limits are %+v, error %v", limits, err)
+		}
+
+		release(nil, 5)
+		<-began // the task runs on the worker without limits
+		later := b.enqueue("mail", falldue.EnqueueOptions{Key: "a", Delay: time.Hour})
+		w = b.why(i, later)
+		c, sequence := conditionOf[ops.WhyLimit](t, w), conditionOf[ops.WhySequence](t, w)
+		if !c.Holds() || c.Room != 1 || len(c.Without) != 1 || !sequence.Holds() || !slices.Equal(sequence.Without, c.Without) || !strings.Contains(c.Describe(w.Task), "no such limit on "+c.Without[0]) {
+			t.Errorf("the limits are %+v and %+v", c, sequence)
+		}
+	})
+}
+
+func countOf[C ops.Condition](w ops.Why) (n int) {
+	for _, c := range w.Conditions {
+		if _, is := c.(C); is {
+			n++
+		}
+	}
+	return n
 }

@@ -345,7 +345,21 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 	if !c.Free.IsZero() {
 		text += "; the next one " + words.In(c.Free, t.Now)
 	}
-	return text
+	return text + differences(c.Definitions, c.Without)
+}
+
+// differences describes how workers define a limit, if they differ.
+func differences(definitions []LimitDefinition, without []string) (text string) {
+	if len(definitions)+len(without) == 0 {
+		return ""
+	}
+	for _, d := range definitions {
+		text += ", " + d.Text + " on " + words.Names(d.Workers)
+	}
+	if len(without) > 0 {
+		text += ", no such limit on " + words.Names(without)
+	}
+	return "; workers differ: " + strings.TrimPrefix(text, ", ")
 }
 
 // distinct returns each of a list's ids once. A task has a permit of a rate for each of its attempts.
@@ -361,6 +375,8 @@ func distinct(ids []int64) (list []int64) {
 // Describe implements [Condition].
 func (c WhySequence) Describe(t falldue.TaskInfo) string {
 	switch {
+	case len(c.Without) > 0:
+		return "workers differ: no order on " + words.Names(c.Without) + ", which may run it before its turn"
 	case c.Holds():
 		return "it is the next one of its key"
 	case c.Halted:

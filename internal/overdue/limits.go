@@ -34,46 +34,58 @@ type Limit struct {
 	Owner string
 }
 
-// AppendLimits appends to list the limits of a queue and a kind that apply to a lane and that list does
-// not have.
-func AppendLimits(list []Limit, queue string, at store.Lane, ofQueue, ofKind []store.Limit) []Limit {
-	add := func(owner string, limits []store.Limit) {
-		for _, l := range limits {
-			of, applies := l.Of(at.Key)
-			if applies && !slices.ContainsFunc(list, func(other Limit) bool { return other.Limit == of }) {
-				list = append(list, Limit{of, owner})
+// Applied has the limits that some workers apply to a lane, all of them the same. Workers of two releases may differ,
+// and a task waits for a limit only if each of the workers has a limit that does not admit it.
+type Applied struct {
+	Workers []string
+	Limits  []Limit
+}
+
+// AppendLimits adds a worker to list, with its limits of a queue and a kind that apply to a lane.
+func AppendLimits(list []Applied, worker, queue string, at store.Lane, ofQueue, ofKind []store.Limit) []Applied {
+	var limits []Limit
+	add := func(owner string, some []store.Limit) {
+		for _, l := range some {
+			if of, applies := l.Of(at.Key); applies {
+				limits = append(limits, Limit{of, owner})
 			}
 		}
 	}
 	add("queue "+queue, ofQueue)
 	add("kind "+at.Kind, ofKind)
-	return list
+	if n := slices.IndexFunc(list, func(a Applied) bool { return slices.Equal(a.Limits, limits) }); n >= 0 {
+		list[n].Workers = append(list[n].Workers, worker)
+		return list
+	}
+	return append(list, Applied{[]string{worker}, limits})
 }
 
 // SetDelays sets the Delay of lanes whose limits, as limitsOf returns them, admit no task.
-func (f Finder) SetDelays(ctx context.Context, lanes []Lane, limitsOf func(queue string, at store.Lane) []Limit) error {
-	of, unread := make([][]Limit, len(lanes)), map[string]store.Limit{}
+func (f Finder) SetDelays(ctx context.Context, lanes []Lane, limitsOf func(queue string, at store.Lane) []Applied) error {
+	of, unread := make([][]Applied, len(lanes)), map[store.Limit]bool{}
 	for i, l := range lanes {
 		of[i] = limitsOf(l.Queue, l.Lane)
-		for _, limit := range of[i] {
-			unread[limit.Name] = limit.Limit
+		for _, a := range of[i] {
+			for _, limit := range a.Limits {
+				unread[limit.Limit] = true
+			}
 		}
 	}
-	states := map[string]store.LimitState{}
+	states := map[store.Limit]store.LimitState{}
 	for n := 0; n < readings && len(unread) > 0; n++ {
 		if n > 0 {
 			if err := retry.Pause(ctx, betweenLimits); err != nil {
 				return err
 			}
 		}
-		for part := range slices.Chunk(slices.Collect(maps.Values(unread)), limitsAtOnce) {
+		for part := range slices.Chunk(slices.Collect(maps.Keys(unread)), limitsAtOnce) {
 			list, err := f.LimitStates(ctx, part)
 			if err != nil {
 				return err
 			}
 			for _, s := range list {
-				if states[s.Name] = s; s.Room <= 0 {
-					delete(unread, s.Name)
+				if states[s.Limit] = s; s.Room <= 0 {
+					delete(unread, s.Limit)
 				}
 			}
 		}
@@ -84,17 +96,23 @@ func (f Finder) SetDelays(ctx context.Context, lanes []Lane, limitsOf func(queue
 	return nil
 }
 
-func delayOf(at store.Lane, limits []Limit, states map[string]store.LimitState) (d Delay) {
-	for _, l := range limits {
-		s := states[l.Name]
-		if s.Admits(at) {
-			continue
+func delayOf(at store.Lane, workers []Applied, states map[store.Limit]store.LimitState) (d Delay) {
+	for _, a := range workers {
+		admitted := true
+		for _, l := range a.Limits {
+			s := states[l.Limit]
+			if s.Admits(at) {
+				continue
+			}
+			admitted = false
+			if text := l.Text + " of " + l.Owner; d.HaltedBy == 0 && s.Halted {
+				d = Delay{text, s.Taken[0]}
+			} else if d.Limit == "" {
+				d.Limit = text
+			}
 		}
-		if d.Limit == "" {
-			d.Limit = l.Text + " of " + l.Owner
-		}
-		if s.Halted {
-			return Delay{l.Text + " of " + l.Owner, s.Taken[0]}
+		if admitted {
+			return Delay{}
 		}
 	}
 	return d

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,8 @@ func (s *Store) LimitStates(ctx context.Context, limits []Limit) ([]LimitState, 
 	for i, l := range limits {
 		names[i] = l.Name
 	}
+	slices.Sort(names)
+	names = slices.Compact(names) // workers may define a limit differently
 	permits, err := reading(ctx, s, func(x runner) (map[string][]*statements.Permit, error) { return s.readPermits(ctx, x, names) })
 	if err != nil {
 		return nil, err

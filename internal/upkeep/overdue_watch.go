@@ -96,12 +96,12 @@ func (l *OverdueWatch) setDelays(ctx context.Context, finder overdue.Finder, lan
 	if err != nil {
 		return nil //nolint:nilerr // the database user may lack the permission to read the table
 	}
-	return finder.SetDelays(ctx, lanes, func(queue string, at store.Lane) (list []overdue.Limit) {
+	return finder.SetDelays(ctx, lanes, func(queue string, at store.Lane) (list []overdue.Applied) {
 		for _, w := range workers {
 			q, works := w.Queue(queue)
 			k, handles := w.Kinds[at.Kind]
 			if works && handles && !w.Stopping {
-				list = overdue.AppendLimits(list, queue, at, q.Limits, k.Limits)
+				list = overdue.AppendLimits(list, "", queue, at, q.Limits, k.Limits)
 			}
 		}
 		return list
