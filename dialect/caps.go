@@ -31,7 +31,7 @@ type Caps struct {
 	// that has read cannot begin to write after another has written.
 	SingleWriter bool
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
-	// SingleWriter, as the writer, separated by semicolons.
+	// SingleWriter, as the writer. Between two statements are a semicolon and a space.
 	Begin string
 	// DirtyReads: the default isolation level of sessions is READ UNCOMMITTED. Statements
 	// read uncommitted changes of other sessions, except in a transaction that Begin begins.

@@ -61,3 +61,45 @@ func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestTransactionsReadCommitted asks the server for the isolation level of a transaction, in a session whose default is
+// another one.
+func TestTransactionsReadCommitted(t *testing.T) {
+	t.Parallel()
+	settings := map[string]string{
+		testdb.MySQL:   "?transaction_isolation=%27SERIALIZABLE%27",
+		testdb.MariaDB: "?tx_isolation=%27SERIALIZABLE%27",
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		setting, ok := settings[engine]
+		if !ok {
+			t.Skip("no table lists its transactions")
+		}
+		db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], testdb.DSN(t, engine)+setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		s := migrated(t, db)
+		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
+		defer cancel()
+		_, err = inTx(ctx, s, func(x runner) (int64, error) {
+			if _, err := int64s(ctx, x, statements.Stmt{SQL: "select id from falldue_tasks for update"}, nil, nil); err != nil {
+				return 0, err
+			}
+			for { // the server renews the list ten times a second
+				levels, err := int64s(ctx, x, statements.Stmt{SQL: "select trx_isolation_level = 'READ COMMITTED' from information_schema.innodb_trx where trx_mysql_thread_id = connection_id()"}, nil, nil)
+				if err == nil && len(levels) == 0 {
+					continue
+				}
+				if len(levels) > 0 && levels[0] != 1 {
+					t.Error("the transaction does not read committed rows only")
+				}
+				return 0, err
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -36,15 +36,16 @@ func TestClaimsAndSettlesTakeFewStatements(t *testing.T) {
 			do()
 			return questions(t, db) - before - 1
 		}
+		begin := map[string]int{testdb.MySQL: 2, testdb.MariaDB: 1}[engine]
 		for _, c := range []struct {
 			about         string
 			tasks         int
 			kept          bool
 			claim, settle int
 		}{
-			{"a task that is deleted", 1, false, 5, 1},
-			{"a task that is kept", 1, true, 5, 1},
-			{"two tasks", 2, false, 5, 4}, // a transaction, which settles both or none
+			{"a task that is deleted", 1, false, begin + 3, 1},
+			{"a task that is kept", 1, true, begin + 3, 1},
+			{"two tasks", 2, false, begin + 3, begin + 2}, // a transaction, which settles both or none
 		} {
 			for _, counted := range []bool{false, true} {
 				if _, err := s.Enqueue(t.Context(), nil, make([]Entry, c.tasks)); err != nil {
