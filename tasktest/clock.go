@@ -81,6 +81,9 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 	if d < 0 {
 		t.Fatalf("tasktest: the clock cannot be moved by %v: must be 0 or more", d)
 	}
+	if uses, _ := hooks.StoreOf(q).HasTestClock(); !uses {
+		t.Fatal(lateClock)
+	}
 	end := c.Now(t).Add(d)
 	for {
 		tick := tickAll(t, q)
@@ -100,6 +103,9 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 		q.Wake()
 	}
 }
+
+// lateClock is the error for a queue that keeps the database's clock.
+const lateClock = "tasktest: the queue does not use the test clock, since it was made before NewClock or on another pool: call NewClock first, then falldue.New on the same pool"
 
 // tickAll enqueues the periodic tasks of q that are due, and returns how long it is until
 // the next one is, or a negative duration.

@@ -230,3 +230,24 @@ func TestTheClockEndsWithTheTest(t *testing.T) {
 		}
 	})
 }
+
+// TestAQueueBeforeTheClock: a queue that was made before the clock keeps the database's clock, and its tests end with
+// that message.
+func TestAQueueBeforeTheClock(t *testing.T) {
+	db := testdb.Open(t, testdb.SQLite)
+	q := newQueue(t, db, falldue.Config{})
+	if ran := tasktest.Drain(t, q); len(ran) > 0 {
+		t.Errorf("Drain without a clock ran %+v", ran)
+	}
+	clock := tasktest.NewClock(t, db)
+	for name, use := range map[string]func(testing.TB){
+		"Advance": func(t testing.TB) { clock.Advance(t, q, time.Hour) },
+		"Drain":   func(t testing.TB) { tasktest.Drain(t, q) },
+		"RunOne":  func(t testing.TB) { tasktest.RunOne(t, q) },
+	} {
+		if text := failing(t, use); !strings.Contains(text, "made before NewClock") {
+			t.Errorf("%s ends with %q", name, text)
+		}
+	}
+	clock.Advance(t, newQueue(t, db, falldue.Config{}), time.Hour)
+}

@@ -84,6 +84,9 @@ func drain(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 // runOne returns nil if no task is due, and how long it is until more can run.
 func runOne(t testing.TB, q *falldue.Queue) (_ *Ran, next time.Duration) {
 	t.Helper()
+	if uses, offered := hooks.StoreOf(q).HasTestClock(); offered && !uses {
+		t.Fatal(lateClock)
+	}
 	ran, next, err := hooks.Of[queue](q).RunOne(t.Context())
 	if err != nil {
 		t.Fatalf("tasktest: run a task: %v", err)

@@ -25,6 +25,12 @@ func WithTestClock(s dialect.Server) dialect.Server {
 	return s
 }
 
+// HasTestClock reports whether the server's statements take the time from the test clock.
+func HasTestClock(s dialect.Server) bool {
+	_, ok := s.Dialect.(testClock)
+	return ok
+}
+
 // testClockBuilder returns a builder that knows {test clock}, the table.
 func testClockBuilder(s dialect.Server) *builder {
 	b := newBuilder(s, dialect.Tables{})

@@ -38,6 +38,12 @@ func ServerOn(db *sqlx.DB, server dialect.Server) dialect.Server {
 	return server
 }
 
+// HasTestClock reports whether the store uses the test clock, and whether stores that are made on its pool now do.
+func (s *Store) HasTestClock() (uses, offered bool) {
+	_, offered = testClocks.Load(s.db.DB)
+	return statements.HasTestClock(s.server), offered
+}
+
 // TestClock is the clock of tests that can be moved, see [statements.WithTestClock].
 type TestClock struct {
 	db     *sqlx.DB
