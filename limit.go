@@ -37,6 +37,7 @@ type limit struct {
 	burst   int
 	perKey  bool
 	perPart bool
+	parts   int    // that PerKey got; one is allowed
 	part    string // of the key
 }
 
@@ -67,7 +68,7 @@ func (l limit) String() string {
 
 // perKeyOr returns the limit of each key, or of each value of a part.
 func (l limit) perKeyOr(part []string) limit {
-	l.perKey, l.perPart, l.part = true, len(part) > 0, strings.Join(part, `", "`)
+	l.perKey, l.perPart, l.parts, l.part = true, len(part) > 0, len(part), strings.Join(part, `", "`)
 	return l
 }
 
@@ -174,6 +175,9 @@ func (l limit) allowed() string {
 		return "on average the burst must last up to 100 years"
 	case bucket && l.per/time.Duration(l.most) < time.Microsecond:
 		return "the rate must be up to one task a microsecond"
+	}
+	if l.parts > 1 {
+		return "PerKey takes one part: set one limit for each part, or PerKey() to count each whole key"
 	}
 	if l.perPart {
 		if err := storable.CheckPart(l.part); err != nil {

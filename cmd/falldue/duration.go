@@ -40,7 +40,15 @@ func (v *spanValue) String() string { return time.Duration(*v).String() }
 func (v *spanValue) Type() string { return "duration" }
 
 // countValue is the value of a flag that takes 1 to most.
-type countValue struct{ n, most int }
+type countValue struct {
+	n    *int
+	most int
+}
+
+func countVar(flags *pflag.FlagSet, p *int, name string, value, most int, usage string) {
+	*p = value
+	flags.Var(&countValue{p, most}, name, usage)
+}
 
 // Set parses the value.
 func (v *countValue) Set(text string) error {
@@ -48,11 +56,16 @@ func (v *countValue) Set(text string) error {
 	if err != nil || n < 1 || n > v.most {
 		return fmt.Errorf("must be a whole number from 1 to %s", grouped(int64(v.most)))
 	}
-	v.n = n
+	*v.n = n
 	return nil
 }
 
-func (v *countValue) String() string { return strconv.Itoa(v.n) }
+func (v *countValue) String() string {
+	if v.n == nil { // pflag makes a zero value to learn whether the default is one
+		return "0"
+	}
+	return strconv.Itoa(*v.n)
+}
 
 // Type is what help calls the value.
 func (v *countValue) Type() string { return "int" }

@@ -29,9 +29,6 @@ func errorsCommand() *cobra.Command {
 			"the newest 10,000 tasks, without running tasks.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return mistake(fmt.Errorf("--limit %d; must be 1 or more", limit))
-			}
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
 				f, err := o.Failures(cmd.Context())
 				if err != nil {
@@ -57,7 +54,7 @@ func errorsCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "list only errors of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "list only errors of this kind")
-	cmd.Flags().IntVar(&limit, "limit", 20, "greatest number of errors")
+	countVar(cmd.Flags(), &limit, "limit", 20, 10_000, "greatest number of errors")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, error, waiting, dead, first, earlier, last, examples")

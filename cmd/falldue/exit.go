@@ -108,6 +108,9 @@ func mistake(err error) error {
 
 type mistaken struct{ error }
 
+// Error returns the error without the name of the package that found the mistake.
+func (m mistaken) Error() string { return strings.TrimPrefix(m.error.Error(), "ops: ") }
+
 func (m mistaken) Unwrap() []error { return []error{m.error, errUsage} }
 
 // noOtherCommand refuses arguments of a command that only has subcommands, and names those

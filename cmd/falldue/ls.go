@@ -32,9 +32,6 @@ func lsCommand() *cobra.Command {
 				return err
 			}
 			filter := selected.get()
-			if selected.list.Limit < 1 {
-				return mistake(fmt.Errorf("--limit %d: must be 1 to 10,000", selected.list.Limit))
-			}
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
 				l := lister{cmd, o, q, asJSON}
 				if len(ids) > 0 {
@@ -47,7 +44,7 @@ func lsCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	selected.flags(cmd, &p, "list")
-	cmd.Flags().IntVar(&selected.list.Limit, "limit", 100, "number of tasks of a page, up to 10,000")
+	countVar(cmd.Flags(), &selected.list.Limit, "limit", 100, 10_000, "number of tasks of a page, up to 10,000")
 	cmd.Flags().BoolVar(&all, "all", false, "list all pages")
 	jsonFlag(cmd, &asJSON, "print one JSON object per task")
 	return cmd

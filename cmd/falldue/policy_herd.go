@@ -52,8 +52,8 @@ func policyHerdCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&o.Failures, "failures", 100, "number of tasks that fail")
-	cmd.Flags().IntVar(&o.Retries, "attempts", 5, "number of retries of each task")
+	countVar(cmd.Flags(), &o.Failures, "failures", 100, 1_000_000, "number of tasks that fail")
+	countVar(cmd.Flags(), &o.Retries, "attempts", 5, 1000, "number of retries of each task")
 	cmd.Flags().DurationVar(&o.Bucket, "bucket", time.Minute, "length of the intervals in which retries are counted")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "number that makes the jitter repeatable")
 	picture.flags(cmd)

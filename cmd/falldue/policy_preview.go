@@ -51,7 +51,7 @@ func policyPreviewCommand() *cobra.Command {
 			return printPreviews(screenOf(cmd), previews, start)
 		},
 	}
-	cmd.Flags().IntVar(&retries, "retries", 25, "number of retries to show")
+	countVar(cmd.Flags(), &retries, "retries", 25, 1_000_000, "number of retries to show")
 	cmd.Flags().StringVar(&from, "from", "", "time of the first failure, such as 2026-12-11T14:02:00Z (default now)")
 	picture.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest; and one per policy with its end")

@@ -22,7 +22,7 @@ import (
 func showCommand() *cobra.Command {
 	var p place
 	var policies policyFlag
-	future := countValue{n: 5, most: 1_000_000}
+	var future int
 	var stacks, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
@@ -60,7 +60,7 @@ func showCommand() *cobra.Command {
 				}
 				v.override, v.overridden = known.Override(v.task)
 				if v.policy, v.known = known.Of(v.task); v.known {
-					if v.future, err = known.Ahead(v.task, future.n); err != nil {
+					if v.future, err = known.Ahead(v.task, future); err != nil {
 						return mistake(err)
 					}
 				}
@@ -73,7 +73,7 @@ func showCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
-	cmd.Flags().Var(&future, "future", "number of future attempts to show, up to 1,000,000")
+	countVar(cmd.Flags(), &future, "future", 5, 1_000_000, "number of future attempts to show, up to 1,000,000")
 	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stacks of panics")
 	jsonFlag(cmd, &asJSON, "print one JSON object, with past and future attempts")
 	return cmd

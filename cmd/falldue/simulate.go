@@ -54,7 +54,7 @@ func (s *simulator) flags(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&s.scenario.PerSecond, "per-second", 10, "tasks enqueued in a second")
 	cmd.Flags().DurationVar(&s.scenario.Handler, "handler", 100*time.Millisecond, "duration of a successful attempt")
 	cmd.Flags().DurationVar(&s.scenario.Failure, "failure", 0, "duration of a failed attempt (default as a successful one)")
-	cmd.Flags().IntVar(&s.scenario.Workers, "workers", 10, "concurrent handlers of all workers")
+	countVar(cmd.Flags(), &s.scenario.Workers, "workers", 10, 1_000_000, "concurrent handlers of all workers")
 	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
 	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the waiting tasks")
 	cmd.Flags().StringVar(&s.kind, "kind", "", "kind of the tasks of --backlog (default all)")
@@ -132,7 +132,7 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 			r.Recovery, err = ops.Simulate(cmd.Context(), r.of, s.scenario)
 		}
 		if err != nil {
-			return mistake(fmt.Errorf("%s: %w", r.policy, err))
+			return mistake(fmt.Errorf("%s: %w", r.policy, mistaken{err}))
 		}
 	}
 	if s.asJSON {

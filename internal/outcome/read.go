@@ -81,6 +81,9 @@ func Read(err error, stack func(error) string) *Failure {
 // read calls the methods of an error.
 func read(err error, stack func(error) string) *Failure {
 	f := &Failure{Text: storable.Text(err.Error()), Err: err}
+	if f.Text == "" {
+		f.Text = fmt.Sprintf("an error of type %T without a text", err)
+	}
 	f.Causes = CausesOf(err)
 	f.Act, f.Wait = ActOf(err)
 	if text := stack(err); text != "" {

@@ -110,3 +110,13 @@ func TestFailuresOfAStoppingWorkerAreRead(t *testing.T) {
 		}
 	}
 }
+
+// TestAnErrorWithoutText: an empty text would hide the failure from lists of errors.
+func TestAnErrorWithoutText(t *testing.T) {
+	for _, err := range []error{errors.New(""), fmt.Errorf("%w", errors.New("")), retryAfter(time.Second, errors.New(""))} {
+		want := fmt.Sprintf("an error of type %T without a text", err)
+		if f := readIt(err); f.Text != want || ToEnd(f).Text != want {
+			t.Errorf("the text is %q and then %q, want %q", f.Text, ToEnd(f).Text, want)
+		}
+	}
+}
