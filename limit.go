@@ -30,15 +30,14 @@ type Limit interface {
 
 // limit is what all limits are made of. The zero limit is none.
 type limit struct {
-	form    store.LimitForm
-	most    int
-	per     time.Duration // of a rate
-	bursts  bool          // of a rate: it has a burst
-	burst   int
-	perKey  bool
-	perPart bool
-	parts   int    // that PerKey got; one is allowed
-	part    string // of the key
+	form   store.LimitForm
+	most   int
+	per    time.Duration // of a rate
+	bursts bool          // of a rate: it has a burst
+	burst  int
+	perKey bool
+	parts  int    // how many parts of the key PerKey got; up to one is allowed
+	part   string // of the key
 }
 
 func (l limit) settings() limit { return l }
@@ -59,7 +58,7 @@ func (l limit) String() string {
 	}
 	if l.perKey && !l.inOrder() {
 		text += ".PerKey()"
-		if l.perPart {
+		if l.parts > 0 {
 			text = strings.TrimSuffix(text, ")") + `"` + l.part + `")`
 		}
 	}
@@ -68,7 +67,7 @@ func (l limit) String() string {
 
 // perKeyOr returns the limit of each key, or of each value of a part.
 func (l limit) perKeyOr(part []string) limit {
-	l.perKey, l.perPart, l.parts, l.part = true, len(part) > 0, len(part), strings.Join(part, `", "`)
+	l.perKey, l.parts, l.part = true, len(part), strings.Join(part, `", "`)
 	return l
 }
 
@@ -175,11 +174,9 @@ func (l limit) allowed() string {
 		return "on average the burst must last up to 100 years"
 	case bucket && l.per/time.Duration(l.most) < time.Microsecond:
 		return "the rate must be up to one task a microsecond"
-	}
-	if l.parts > 1 {
+	case l.parts > 1:
 		return "PerKey takes one part: set one limit for each part, or PerKey() to count each whole key"
-	}
-	if l.perPart {
+	case l.parts == 1:
 		if err := storable.CheckPart(l.part); err != nil {
 			return err.Error()
 		}

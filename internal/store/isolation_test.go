@@ -3,30 +3,39 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 )
 
+// openAtLevel returns a pool whose sessions have a default isolation level.
+func openAtLevel(t *testing.T, engine, level string) *sqlx.DB {
+	t.Helper()
+	setting, ok := map[string]string{
+		testdb.Postgres: "&default_transaction_isolation=" + strings.ReplaceAll(level, "-", "%20"),
+		testdb.MySQL:    "?transaction_isolation=%27" + level + "%27",
+		testdb.MariaDB:  "?tx_isolation=%27" + level + "%27",
+	}[engine]
+	if !ok {
+		t.Skip("it has no such sessions")
+	}
+	db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], testdb.DSN(t, engine)+setting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
 // TestWhatIsNotCommittedDecidesNothing: uncommitted rows decide nothing, even in sessions that may read them.
 func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 	t.Parallel()
-	settings := map[string]string{
-		testdb.Postgres: "&default_transaction_isolation=read%20uncommitted",
-		testdb.MySQL:    "?transaction_isolation=%27READ-UNCOMMITTED%27",
-		testdb.MariaDB:  "?tx_isolation=%27READ-UNCOMMITTED%27",
-	}
 	testdb.Each(t, func(t *testing.T, engine string) {
-		setting, ok := settings[engine]
-		if !ok {
-			t.Skip("it has no such sessions")
-		}
-		db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], testdb.DSN(t, engine)+setting)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
+		db := openAtLevel(t, engine, "READ-UNCOMMITTED")
 		s := migrated(t, db)
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
@@ -66,24 +75,14 @@ func TestWhatIsNotCommittedDecidesNothing(t *testing.T) {
 // another one.
 func TestTransactionsReadCommitted(t *testing.T) {
 	t.Parallel()
-	settings := map[string]string{
-		testdb.MySQL:   "?transaction_isolation=%27SERIALIZABLE%27",
-		testdb.MariaDB: "?tx_isolation=%27SERIALIZABLE%27",
-	}
 	testdb.Each(t, func(t *testing.T, engine string) {
-		setting, ok := settings[engine]
-		if !ok {
+		if engine != testdb.MySQL && engine != testdb.MariaDB {
 			t.Skip("no table lists its transactions")
 		}
-		db, err := testdb.OpenDSN(testdb.Drivers(engine)[0], testdb.DSN(t, engine)+setting)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		s := migrated(t, db)
+		s := migrated(t, openAtLevel(t, engine, "SERIALIZABLE"))
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
-		_, err = inTx(ctx, s, func(x runner) (int64, error) {
+		_, err := inTx(ctx, s, func(x runner) (int64, error) {
 			if _, err := int64s(ctx, x, statements.Stmt{SQL: "select id from falldue_tasks for update"}, nil, nil); err != nil {
 				return 0, err
 			}
