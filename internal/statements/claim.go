@@ -83,7 +83,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.set("claim", claimUpdate)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
-	b.set("delay", func() string { return b.delays(p.Formulas) })
+	b.set("delay", func() string { return b.delays("l.", p.Formulas) })
 	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
 	b.setClaim("due.running", "case when t.max_attempts > 0 then t.max_attempts else due.most end")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{
@@ -102,14 +102,14 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	return b.stmt(claimInSlot)
 }
 
-// delays returns the delay of lane l, in microseconds.
-func (b *builder) delays(formulas []sqlgen.Formula) string {
+// delays returns the delay of a lane, in microseconds. of is the prefix of the lane's formula and attempts.
+func (b *builder) delays(of string, formulas []sqlgen.Formula) string {
 	if len(formulas) == 0 {
 		return "0"
 	}
-	text := "case l.formula"
+	text := "case " + of + "formula"
 	for i, f := range formulas {
-		text += " when " + strconv.Itoa(i) + " then " + f.MicrosSQL(b.server, "l.attempts")
+		text += " when " + strconv.Itoa(i) + " then " + f.MicrosSQL(b.server, of+"attempts")
 	}
 	return text + " else 0 end"
 }
@@ -140,10 +140,14 @@ func (b *builder) setDueInLane(f *sqlgen.Formula) {
 		b.set("delay", func() string { return f.MicrosSQL(b.server, b.typed(b.param("attempts"), Int)) })
 		b.set("due until", "{shift {now}, -({delay})}")
 	}
+	b.setReadable()
+}
+
+// setReadable sets the fragment {readable}, a condition that leaves out rows with text instead of a number.
+// No worker could claim such a row, and it would stay the first of its lane indefinitely.
+func (b *builder) setReadable() {
 	b.set("readable", "")
 	if b.server.Caps.DynamicTypes {
-		// No worker could claim a row with text instead of a number. The row would
-		// stay the first of its lane indefinitely.
 		b.set("readable", " and typeof(fence) = 'integer' and typeof(max_attempts) = 'integer'")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/sqlgen"
 )
 
 // A permit is the right to run one task under a limit. The row of a permit names the claim that
@@ -76,16 +75,26 @@ func Permits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(LimitColumns.columns(), size)
 	b.setFoundPermits()
+	b.setAnyNumber()
 	b.setKeys(source, "name")
 	if source.byKey() {
 		return b.stmt(`
 select {found} from {permits} t left join {tasks} k on k.id = t.task_id where {keys}`)
 	}
-	// OFFSET keeps the planner from joining whole tables, as it does with old statistics.
 	return b.stmt(`
-select {found} from {batch}
-cross join lateral (select * from {permits} where name = s.name offset 0) t
+select {found} from {batch} {all numbers}
+cross join lateral (select * from {permits} where name = s.name and {any number} offset 0) t
 {their tasks}`)
+}
+
+// setAnyNumber sets the join {all numbers} and the condition {any number} on the permits of a limit, which all of them
+// meet. From the name, PostgreSQL without statistics expects a two-hundredth of the table for each limit, and
+// would compile the statement in each run. From two bounds that it does not know, it expects few permits.
+//
+// OFFSET hides the bounds, and keeps the planner from joining whole tables, as it does with old statistics.
+func (b *builder) setAnyNumber() {
+	b.set("all numbers", "cross join (select 0 as first, 2147483647 as last offset 0) numbers")
+	b.set("any number", "n between numbers.first and numbers.last")
 }
 
 // setFoundPermits sets "found" to the columns of permits t whose tasks are k, and "their tasks" to the join of k.
@@ -281,10 +290,10 @@ func PermitsOf(s dialect.Server, tables dialect.Tables, size int) Stmt {
 		return b.stmt(`
 select {found} from {permits} t where {keys} and t.task_id <> 0`)
 	}
-	// OFFSET as in Permits.
+	b.setAnyNumber()
 	return b.stmt(`
-select {found} from {batch}
-cross join lateral (select id, task_id, fence from {permits} where name = s.name and task_id <> 0 offset 0) t`)
+select {found} from {batch} {all numbers}
+cross join lateral (select id, task_id, fence from {permits} where name = s.name and {any number} and task_id <> 0 offset 0) t`)
 }
 
 // KeepPermit lets a permit stay taken for :wait microseconds from now on, although the claim
@@ -347,7 +356,7 @@ func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
-	b.set("delay", func() string { return b.delays(p.Formulas) })
+	b.set("delay", func() string { return b.delays("l.", p.Formulas) })
 	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))
 	b.setSince()
 	if s.Caps.JSONLateral {
@@ -394,16 +403,4 @@ func UniteLanes(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b.set("found", ClaimedColumns.list("t.", exprs))
 	b.set("lanes", strings.Join(lanes, "\nunion all "))
 	return b.stmt("\nselect {found} from ({lanes}) as l\nstraight_join {tasks} t on t.id = l.id{for update}")
-}
-
-// FindTask selects the task :id if it is due in a lane, locked where the engine can, as
-// [ClaimedColumns]. [Take] claims it in the same transaction. Parameters: id, and
-// the parameters of [ClaimLane] except limit.
-func FindTask(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {
-	b := newBuilder(s, tables)
-	b.set("found", b.foundColumns(""))
-	b.setDueInLane(f)
-	return b.stmt(`
-select {found} from {tasks}
-where {due in lane} and id = :id{for update}`)
 }

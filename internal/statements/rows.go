@@ -91,6 +91,12 @@ func (b *builder) jsonTable(alias string, columns []column) string {
 // is a value of the row, {place} is the row's number, from 0, and {in its lane} is the condition that a task is in the
 // lane of the row, if the batch has [QueueLaneColumns].
 func (b *builder) united(columns []column, size int, part string) Stmt {
+	b.unite(columns, size, part)
+	return b.stmt("\n{parts}")
+}
+
+// unite sets the fragment {parts} of [builder.united].
+func (b *builder) unite(columns []column, size int, part string) {
 	b.batch, b.size = columns, size
 	of := func(c column) string { return "{of " + c.Name + "}" }
 	b.set("in its lane", list(QueueLaneColumns.columns(), " and ", func(c column) string { return c.Name + " = " + of(c) }))
@@ -108,7 +114,6 @@ func (b *builder) united(columns []column, size int, part string) Stmt {
 		}
 		return strings.Join(parts, "\nunion all ")
 	})
-	return b.stmt("\n{parts}")
 }
 
 func commas(list []string) string { return strings.Join(list, ", ") }

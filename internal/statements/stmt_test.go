@@ -76,7 +76,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"drop_keys":             statements.DropKeys(s, tables, room),
 		"release_keys":          statements.ReleaseKeys(s, tables, room),
 		"end_key_time":          statements.EndKeyTime(s, tables),
-		"find_task":             statements.FindTask(s, tables, &arctan),
+		"next_tasks":            statements.NextTasks(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}}, room),
 		"owned":                 statements.Owned(s, tables, room, false),
 		"owned_locked":          statements.Owned(s, tables, room, true),
 		"live":                  statements.Live(s, tables, room),

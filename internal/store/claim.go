@@ -94,8 +94,17 @@ func (s *claimScanner) next() *Claim {
 	return c
 }
 
-// scan reads a row that a claim returns.
+// scan reads a row that a claim from sources returns.
 func (s *claimScanner) scan(r row, sources []Source) (*Claim, error) {
+	c, err := s.read(r)
+	if err == nil && c.Place > 0 {
+		c.comeFrom(sources[c.Place-1])
+	}
+	return c, err
+}
+
+// read reads a row of a task of any source.
+func (s *claimScanner) read(r row) (*Claim, error) {
 	c := s.next()
 	if err := statements.ClaimedColumns.Scan(r, &c.Claimed); err != nil {
 		return nil, err
@@ -107,14 +116,15 @@ func (s *claimScanner) scan(r row, sources []Source) (*Claim, error) {
 		c.Created.V = c.Anchor
 	}
 	c.Anchor = max(c.Anchor, -1<<62)
-	if c.Place > 0 {
-		from := sources[c.Place-1]
-		c.From, c.Attempts, c.Limits = from.Lane, from.Attempts+1, from.Limits
-		if c.Exhausted = from.Attempts >= from.most(c.MaxAttempts); c.Exhausted {
-			c.Attempts = min(from.Attempts, maxAttempts)
-		}
-	}
 	return c, nil
+}
+
+// comeFrom sets the values that depend on the claim's source.
+func (c *Claim) comeFrom(from Source) {
+	c.From, c.Attempts, c.Limits = from.Lane, from.Attempts+1, from.Limits
+	if c.Exhausted = from.Attempts >= from.most(c.MaxAttempts); c.Exhausted {
+		c.Attempts = min(from.Attempts, maxAttempts)
+	}
 }
 
 // ClaimParams are the parameters of a claim.

@@ -98,7 +98,7 @@ func (s *Store) freeClaims(p ClaimParams) (list []planned) {
 func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 	var names []string
 	var group []wantedTasks
-	var ordered []planned
+	var ordered []Source
 	find := func() {
 		if len(group) > 0 {
 			stmt, values, rows, _ := s.findStmt(p, group, s.looksUp(p, group))
@@ -113,11 +113,7 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 			}
 		}
 		if Ordered(from.Limits) {
-			from.Since = 0 // as findNext does
-			stmt, values := s.candidatesStmt(p.Queue, from, 0, 1)
-			ordered = append(ordered, planned{"claim_in_order", "t", stmt, values, nil})
-			stmt, values = s.findTaskStmt(p.Queue, from, 1)
-			ordered = append(ordered, planned{"claim_in_order", "t", stmt, values, nil})
+			ordered = append(ordered, from)
 			continue
 		}
 		full := len(group) == explainedBatch && s.server.Caps.Rows.Grows()
@@ -127,7 +123,10 @@ func (s *Store) limitedClaims(p ClaimParams) (list []planned) {
 		group = append(group, wantedTasks{source: i, room: p.Limit})
 	}
 	find()
-	list = append(list, ordered...)
+	for sources := range slices.Chunk(ordered, explainedBatch) {
+		stmt, rows := s.nextTasksStmt(sources, make([]int64, len(sources)))
+		list = append(list, planned{"claim_in_order", "t", stmt, statements.Values{"queue": p.Queue}, rows})
+	}
 	if len(names) == 0 {
 		return nil
 	}

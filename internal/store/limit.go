@@ -262,9 +262,13 @@ type search struct {
 // may find more.
 func (r *search) round(ctx context.Context, s *Store, x runner, first, end int) (again bool, err error) {
 	r.share(first, end)
-	for next := first; next < end; {
+	places := make([]int, 0, end-first)
+	for i := first; i < end; i++ {
+		places = append(places, i)
+	}
+	for len(places) > 0 {
 		var wanted []wantedTasks
-		if wanted, next = r.plan(s, next, end); len(wanted) == 0 {
+		if wanted, places = r.plan(s, places); len(wanted) == 0 {
 			break
 		}
 		list, err := s.findWanted(ctx, x, r.p, wanted, r.quotas)
@@ -283,7 +287,6 @@ func (r *search) share(first, end int) {
 	var open []Source
 	var places []int
 	for i := first; i < end; i++ {
-		r.rooms[i] = 1 // of those that a sequence holds back
 		if from := r.p.Sources[i]; !r.emptied[i] && !isHeld(from, r.quotas) {
 			from.More = false // the next round has the rest
 			open, places = append(open, from), append(places, i)
@@ -315,35 +318,39 @@ func (r *search) add(list []*Claim, wanted []wantedTasks) (more bool) {
 	return more
 }
 
-// plan returns the sources that the next statement searches, beginning with next, each with its share, and
-// the source after them. It reserves these shares.
-func (r *search) plan(s *Store, next, end int) (wanted []wantedTasks, after int) {
+// plan divides the sources at places into the wanted ones, which the next statement searches, each with its share, and
+// the rest. It reserves these shares. Of sequences, it puts aside the lanes for which there is no room yet, so that
+// one search finds the next tasks of all sequences.
+func (r *search) plan(s *Store, places []int) (wanted []wantedTasks, rest []int) {
 	most := r.p.Limit - len(r.found)
-	for ; next < end && most > 0; next++ {
-		from := r.p.Sources[next]
-		room := min(roomOf(from, r.quotas, most), r.rooms[next])
-		switch {
-		case r.emptied[next]:
-			continue
-		case len(wanted) > 0 && !s.findsTogether(r.p.Sources[wanted[0].source], from):
-			return wanted, next
-		case room == 0 && saturated(from, r.quotas) == nil: // other sources may leave some of their reserved shares
-			return wanted, next
-		case room == 0:
-			continue
+	for n, place := range places {
+		if most <= 0 {
+			return wanted, append(rest, places[n:]...)
 		}
-		wanted, most = append(wanted, wantedTasks{next, room, r.counts[next]}), most-room
+		from := r.p.Sources[place]
+		room := min(roomOf(from, r.quotas, most), r.rooms[place])
+		fits := room > 0 && (len(wanted) == 0 || s.findsTogether(r.p.Sources[wanted[0].source], from))
+		switch {
+		case r.emptied[place] || isHeld(from, r.quotas):
+			continue
+		case !fits && len(wanted) > 0 && Ordered(r.p.Sources[wanted[0].source].Limits):
+			rest = append(rest, place)
+			continue
+		case !fits: // other sources may leave some of their reserved shares
+			return wanted, append(rest, places[n:]...)
+		}
+		wanted, most = append(wanted, wantedTasks{place, room, r.counts[place]}), most-room
 		for _, l := range from.Limits {
 			r.quotas[l.Name].reserved += room
 		}
 	}
-	return wanted, next
+	return wanted, rest
 }
 
 // findsTogether reports whether one statement can search two sources.
 func (s *Store) findsTogether(a, b Source) bool {
 	if Ordered(a.Limits) || Ordered(b.Limits) {
-		return false
+		return Ordered(a.Limits) && Ordered(b.Limits)
 	}
 	if a.formula() != nil || b.formula() != nil {
 		return statements.ClaimsAtOnce(s.server) || s.server.Caps.JSONLateral && s.lookups.quick(time.Now())

@@ -69,13 +69,15 @@ func (s *Store) ClaimKeys(ctx context.Context, p ClaimParams, list []Candidate) 
 			return Limited{}, err
 		}
 		if q := sequenceOf(from, quotas); q != nil && q.room > 0 {
-			next, err := s.findNext(ctx, x, p.Queue, from, q)
-			if err != nil {
-				return Limited{}, err
+			var next []*Claim
+			if !isHeld(from, quotas) {
+				if next, err = s.findNext(ctx, x, p, []int{0}, quotas); err != nil {
+					return Limited{}, err
+				}
 			}
 			// Whatever becomes of that task, the others wait for it.
 			rests[0] = Rest{Why: Saturated, Name: q.Name}
-			found = slices.DeleteFunc(found, func(c *Claim) bool { return next == nil || c.ID != next.ID })
+			found = slices.DeleteFunc(found, func(c *Claim) bool { return len(next) == 0 || c.ID != next[0].ID })
 		}
 		room := roomOf(from, quotas, len(found))
 		if q := saturated(from, quotas); q != nil {

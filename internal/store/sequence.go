@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -42,58 +43,97 @@ func (q *quota) nextTask(held Lane) *NextTask {
 
 // findWanted finds due tasks in sources that one statement can search.
 func (s *Store) findWanted(ctx context.Context, x runner, p ClaimParams, wanted []wantedTasks, quotas map[string]*quota) ([]*Claim, error) {
-	i := wanted[0].source
-	q := sequenceOf(p.Sources[i], quotas)
-	if q == nil {
+	if sequenceOf(p.Sources[wanted[0].source], quotas) == nil {
 		return s.findIn(ctx, x, p, wanted)
 	}
-	c, err := s.findNext(ctx, x, p.Queue, p.Sources[i], q)
-	if err != nil || c == nil {
-		return nil, err
+	var places []int
+	for _, w := range wanted {
+		places = append(places, w.source)
 	}
-	c.Place = i + 1
-	return []*Claim{c}, nil
+	return s.findNext(ctx, x, p, places, quotas)
 }
 
-// findNext finds the task of a source that comes next in its sequence, if it is due: the task
-// that has begun, or else the first task. It looks for the task without locks, so that it does
-// not skip a task whose row another transaction has locked.
-func (s *Store) findNext(ctx context.Context, x runner, queue string, from Source, q *quota) (c *Claim, err error) {
-	from.Since = 0 // tasks that an earlier claim has skipped may be before Since
+// findNext finds the tasks that come next in the sequences of sources, and that are due: in each of the sequences the
+// task that has begun, or else the first task. No two of the sources are in one sequence, and none is held. findNext
+// looks for the tasks without locks, so that it does not skip a task whose row another transaction has locked.
+func (s *Store) findNext(ctx context.Context, x runner, p ClaimParams, places []int, quotas map[string]*quota) (found []*Claim, err error) {
+	next, of := map[int64]Candidate{}, map[int64]int{} // by the tasks' ids
+	err = s.nextTasks(ctx, x, p, places, quotas, func(place int, c Candidate) { next[c.TaskID], of[c.TaskID] = c, place })
+	if err != nil {
+		return nil, err
+	}
 	var scanner claimScanner
-	read := func(r row) (err error) {
-		c, err = scanner.scan(r, []Source{from})
-		return err
-	}
-	if h := q.holder; h != nil {
-		if !h.IsIn(from.Lane) {
-			return nil, nil
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(next)), MaxBatch) {
+		rows := statements.FenceColumns.Rows(len(keys), func(i int) *Key { return &Key{TaskID: keys[i], Fence: next[keys[i]].Fence} })
+		err := x.query(ctx, s.batch("pick", len(keys), statements.Pick), nil, rows, func(r row) error {
+			c, err := scanner.read(r)
+			if err != nil || c.Anchor != max(next[c.ID].Anchor, -1<<62) {
+				return err
+			}
+			c.Place = of[c.ID] + 1
+			c.comeFrom(p.Sources[of[c.ID]])
+			found = append(found, c)
+			delete(next, c.ID)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		stmt, values := s.findTaskStmt(queue, from, h.TaskID)
-		return c, x.query(ctx, stmt, values, nil, read)
 	}
-	list, err := s.candidates(ctx, x, queue, from, 0, 1)
-	if err != nil || len(list) == 0 {
-		return nil, err
+	for id, c := range next { // these tasks are locked or changed elsewhere, and must not be skipped
+		if q := sequenceOf(p.Sources[of[id]], quotas); q.holder == nil {
+			q.holder = &statements.Permit{Key: c.Key}
+		}
 	}
-	first := list[0]
-	rows := statements.FenceColumns.Rows(1, func(int) *Key { return &first.Key })
-	if err := x.query(ctx, s.batch("pick", 1, statements.Pick), nil, rows, read); err != nil {
-		return nil, err
-	}
-	if c == nil || c.Anchor != max(first.Anchor, -1<<62) {
-		q.holder = &statements.Permit{Key: first.Key} // the first task is locked or changed elsewhere, and must not be skipped
-		return nil, nil
-	}
-	return c, nil
+	return found, nil
 }
 
-// findTaskStmt returns the statement that finds a task of a source if it is due, with its
-// values.
-func (s *Store) findTaskStmt(queue string, from Source, id int64) (statements.Stmt, statements.Values) {
-	key := stmtKey{name: "find task", formulas: s.formulaOf(from)}
-	stmt := s.stmt(key, func() statements.Stmt { return statements.FindTask(s.server, s.tables, from.formula()) })
-	values := statements.Values{"queue": queue, "since": from.Since, "id": id}
-	statements.SetLane(values, from.Lane)
-	return stmt, values
+// nextTasks calls f with the next task of each sequence of sources, if that task is due.
+func (s *Store) nextTasks(ctx context.Context, x runner, p ClaimParams, places []int, quotas map[string]*quota, f func(place int, c Candidate)) error {
+	most := max(len(places), 1)
+	if !statements.ClaimsAtOnce(s.server) {
+		most = unitedAtOnce
+	}
+	for list := range slices.Chunk(places, most) {
+		sources, begun := make([]Source, len(list)), make([]int64, len(list))
+		for i, place := range list {
+			sources[i] = p.Sources[place]
+			if h := sequenceOf(sources[i], quotas).holder; h != nil {
+				begun[i] = h.TaskID
+			}
+		}
+		stmt, rows := s.nextTasksStmt(sources, begun)
+		err := x.query(ctx, stmt, statements.Values{"queue": p.Queue}, rows, func(r row) error {
+			place, err := r.int(len(r) - 1)
+			if err != nil || place < 0 || int(place) >= len(list) {
+				return err
+			}
+			var c Candidate
+			err = statements.CandidateColumns.Scan(r[:len(r)-1], &c)
+			f(list[place], c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextTasksStmt returns the statement that finds the next tasks of sequences, with its rows. begun has the tasks that
+// have begun.
+func (s *Store) nextTasksStmt(sources []Source, begun []int64) (statements.Stmt, []statements.Row) {
+	delays := delaysOf(sources)
+	lanes := make([]statements.SequenceLane, len(sources))
+	for i, l := range wantedLanes(sources, delays) {
+		lanes[i] = statements.SequenceLane{Lane: l.Lane, Formula: l.Formula, Begun: begun[i]}
+	}
+	size := 0
+	if !statements.ClaimsAtOnce(s.server) {
+		size = statements.SizeFor(len(lanes))
+	}
+	stmt := s.stmt(stmtKey{name: "next tasks", size: size, formulas: s.numbersOf(delays)}, func() statements.Stmt {
+		return statements.NextTasks(s.server, claimParams(s.tables, delays, false), size)
+	})
+	return stmt, statements.SequenceColumns.Rows(len(lanes), func(i int) *statements.SequenceLane { return &lanes[i] })
 }

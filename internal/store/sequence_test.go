@@ -326,3 +326,65 @@ func TestClaimsSeeWhatComesBetween(t *testing.T) {
 		}
 	})
 }
+
+// counting counts the statements of a runner.
+type counting struct {
+	runner
+	n *int
+}
+
+func (c counting) query(ctx context.Context, stmt statements.Stmt, values statements.Values, rows []statements.Row, f func(row) error) error {
+	*c.n++
+	return c.runner.query(ctx, stmt, values, rows, f)
+}
+
+// TestTwoStatementsFindAllNextTasks: a claim finds the next tasks of all sequences with two statements, although each
+// sequence has several lanes. No lane of a sequence is searched after the first task of the sequence was found locked.
+func TestTwoStatementsFindAllNextTasks(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		const keys = 30
+		s := stores(t, engine, 1)[0]
+		var sources []Source
+		for _, from := range keyed(t, s, keys, 2, Limit{Form: Sequence, Most: 1}) {
+			snoozed := from
+			snoozed.State = statements.StateSnoozed
+			sources = append(sources, from, snoozed)
+		}
+		want := keys
+		if s.server.Caps.SkipLocked {
+			want--
+			tasks, err := s.Tasks(t.Context(), Filter{Key: sources[0].Key, Limit: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx := begin(t, s.db)
+			tx.MustExec(fmt.Sprint("update falldue_tasks set payload = payload where id = ", min(tasks[0].ID, tasks[1].ID)))
+			defer func() { _ = tx.Rollback() }()
+		}
+		p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Minute, Limit: 100, Sources: sources}
+		_, err := inTx(t.Context(), s, func(x runner) ([]*Claim, error) {
+			quotas, err := s.quotas(t.Context(), x, p)
+			if err != nil {
+				return nil, err
+			}
+			n := 0
+			found, rests, err := s.find(t.Context(), counting{x, &n}, p, quotas)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) != want || n != 2 {
+				t.Errorf("found %d tasks with %d statements, want %d with 2", len(found), n, want)
+			}
+			for i, rest := range rests {
+				if rest.Why != Saturated {
+					t.Errorf("the lane of %+v: %+v", sources[i].Lane, rest)
+				}
+			}
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
