@@ -90,7 +90,7 @@ func (s *Store) findNext(ctx context.Context, x runner, p ClaimParams, places []
 
 // nextTasks calls f with the next task of each sequence of sources, if that task is due.
 func (s *Store) nextTasks(ctx context.Context, x runner, p ClaimParams, places []int, quotas map[string]*quota, f func(place int, c Candidate)) error {
-	most := max(len(places), 1)
+	most := len(places)
 	if !statements.ClaimsAtOnce(s.server) {
 		most = unitedAtOnce
 	}
@@ -109,9 +109,11 @@ func (s *Store) nextTasks(ctx context.Context, x runner, p ClaimParams, places [
 				return err
 			}
 			var c Candidate
-			err = statements.CandidateColumns.Scan(r[:len(r)-1], &c)
+			if err := statements.CandidateColumns.Scan(r[:len(r)-1], &c); err != nil {
+				return err
+			}
 			f(list[place], c)
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
