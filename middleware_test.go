@@ -38,8 +38,9 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 // TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and metadata need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
-	nobody := &publisher{}
+	nobody, untimed := &publisher{}, limitTime(0)(func(context.Context, *run.Run) error { return nil })
 	for name, f := range map[string]func(){
+		"timeout":         func() { _ = untimed(t.Context(), r) },
 		"info":            func() { r.Info() },
 		"no observer":     func() { (*publisher)(nil).Ended(r, outcome.Done, 0) },
 		"nobody observes": func() { nobody.Started(r); nobody.Ended(r, outcome.Done, 0) },

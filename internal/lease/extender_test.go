@@ -59,7 +59,7 @@ func TestLeaseAfterDoneTx(t *testing.T) {
 			one.Claim.ID = 1
 			e.Add(one)
 			handler, cancel := context.WithCancelCause(t.Context())
-			if !one.Begin(cancel) || !one.Settling() {
+			if !one.Begin(cancel, time.Now()) || !one.Settling() {
 				t.Fatal("the handler may not settle")
 			}
 			one.SettlingEnded()
@@ -230,7 +230,7 @@ func TestLeasesEndThoughNoStatementDoes(t *testing.T) {
 		for _, length := range []time.Duration{e.length, e.length / 2} { // the second claim's answer took long
 			handler, cancel := context.WithCancelCause(ctx)
 			one := &Lease{Claim: &store.Claim{}, until: time.Now().Add(length)}
-			one.Begin(cancel)
+			one.Begin(cancel, time.Now())
 			e.Add(one)
 			began := time.Now()
 			<-handler.Done()

@@ -93,13 +93,13 @@ func (l *Lease) Gone() {
 }
 
 // Begin sets the function that cancels the handler, and reports whether the
-// handler may start. The lease may have ended unnoticed while the process was
+// handler may start now. The lease may have ended unnoticed while the process was
 // suspended.
-func (l *Lease) Begin(cancel context.CancelCauseFunc) bool {
+func (l *Lease) Begin(cancel context.CancelCauseFunc, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cancel = cancel
-	return !l.lost && time.Now().Before(l.until)
+	return !l.lost && now.Before(l.until)
 }
 
 // Lose marks the lease lost and cancels the handler's context. It does nothing if

@@ -195,10 +195,10 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if !r.Lease.Begin(cancel) {
+	started := time.Now()
+	if !r.Lease.Begin(cancel, started) {
 		return r, store.Settlement{}, false
 	}
-	started := time.Now()
 	r.began = max(started.Sub(r.Claimed), 1)
 	r.Observer.Started(r)
 	r, f := r.Stuck.handle(ctx, r, leases)

@@ -65,6 +65,9 @@ func HasMark(stored []byte, mark string) bool {
 // ReadTimeout returns a task's own timeout, or 0 if the kind's timeout applies. A text that falldue never writes
 // counts as 0.
 func ReadTimeout(stored []byte) time.Duration {
+	if !HasMark(stored, timeoutMark) {
+		return 0 // without the error of a text that is no duration: each run asks
+	}
 	d, err := time.ParseDuration(readMark(stored, timeoutMark))
 	if err != nil {
 		return 0
@@ -75,6 +78,9 @@ func ReadTimeout(stored []byte) time.Duration {
 // ReadExpiry returns the time by which a task must have started, or the zero time if it has no such time. A text that
 // falldue never writes counts as none.
 func ReadExpiry(stored []byte) time.Time {
+	if !HasMark(stored, expireMark) {
+		return time.Time{}
+	}
 	at, err := time.Parse(time.RFC3339, readMark(stored, expireMark))
 	if err != nil {
 		return time.Time{}
@@ -84,9 +90,6 @@ func ReadExpiry(stored []byte) time.Time {
 
 // readMark returns the text of a mark in stored metadata, or "".
 func readMark(stored []byte, mark string) string {
-	if !HasMark(stored, mark) {
-		return ""
-	}
 	var metadata map[string]string
 	if json.Unmarshal(stored, &metadata) != nil {
 		return ""
