@@ -51,32 +51,31 @@ type RetryOptions struct {
 	// State is the state that the task must have: [StateDead], [StateCancelled] or [StateDone].
 	// Defaults to dead or cancelled. To run a done task again, set StateDone.
 	State State
-	// Fence is the fence that the task must have: the Fence of the [TaskInfo] that you read before. Then the task is
-	// retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any fence.
+	// Fence is the fence that the task must have, such as the Fence of the [TaskInfo] that you have read. The task is
+	// then retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any fence.
 	Fence int64
 	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
 	// enqueued after it. Metrics and [backoff.Policy.WithStartWithin] then count its wait from its
 	// enqueue. Defaults to false: the end of the sequence.
 	InPlace bool
 	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A
-	// [json.RawMessage] is taken as it is. The arguments change only if the task is retried. The
-	// task's key and its unique key stay, even if [Kind.KeyedBy] would make another key of Args:
-	// to change a key, delete the task and enqueue another one. Defaults to nil: the arguments
-	// stay.
+	// [json.RawMessage] is stored without changes. The arguments change only if the task is retried.
+	// The task's key and its unique key stay, even if [Kind.KeyedBy] would make another key of Args:
+	// to change a key, delete the task and enqueue another one. Defaults to nil: the arguments stay.
 	Args any
 }
 
 // finalStates are the states of finished tasks.
 var finalStates = []State{StateDone, StateDead, StateCancelled}
 
-// Retry makes a dead or cancelled task due immediately, with all its attempts left. It retries a done task only if the
-// options ask for that. Pass options at most once. The recorded attempts stay, and a result is deleted. The steps
-// (package steps) of a dead or cancelled task stay, and a done task begins anew. The worker of this process looks for
+// Retry makes a dead or cancelled task due immediately, with all its attempts left. It retries a done task only if
+// the options ask for that. Pass options at most once. The recorded attempts stay, and a result is deleted. A dead or
+// cancelled task keeps its steps (package steps), and a done task begins anew. The worker of this process looks for
 // the task immediately, and so do workers that listen ([Notifications]). Other workers find it at their next poll.
 //
-// The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another
-// state or another fence, and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError]
-// if an unfinished task holds the task's unique key.
+// The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another state or another fence,
+// and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError] if an unfinished task holds the task's
+// unique key.
 func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {

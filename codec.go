@@ -7,29 +7,27 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// Codec changes payloads and results on their way into the table and out of it, to encrypt
-// or compress them, for example. Package sealed has one that does both. A codec is used by
-// many goroutines concurrently.
+// Codec encodes payloads and results on their way into the table and decodes them on their way
+// out, to encrypt or compress them, for example. Many goroutines use a codec concurrently.
 //
-// All processes that enqueue, run or read tasks of a table need codecs that can decode what
-// the others encode. Error texts, the messages of [Task.Progress], keys and names are not
-// encoded.
+// All processes that enqueue, run or read tasks of a table need codecs that can decode each
+// other's data. Error texts, the messages of [Task.Progress], keys and names are not encoded.
 type Codec interface {
 	// Encode returns the JSON to store instead of data, which is the JSON of a payload or a
 	// result. The stored JSON may be a string, for example.
 	Encode(p Place, data []byte) (stored []byte, err error)
-	// Decode returns the data that was given to Encode for the same place. Stored may also be the plain JSON of a task
-	// that was enqueued without the codec. An error fails the attempt of the task. It should name what is missing, such
-	// as a key.
+	// Decode returns the data that was passed to Encode for the same place. stored may also be the plain JSON of a task
+	// that was enqueued without the codec. An error fails the attempt of the task. The error should name the missing
+	// part, such as a key.
 	Decode(p Place, stored []byte) (data []byte, err error)
-	// Hash returns a hash of data, by which unique tasks are compared ([Unique]): 32 bytes or more that depend only on
-	// data and on a secret. Without the secret, an attacker cannot find data by hashing guesses. Processes with
-	// different secrets do not recognize each other's unique tasks. A nil hash stands for the SHA-256 of data.
+	// Hash returns a hash of data, for comparing unique tasks ([Unique]): 32 bytes or more that depend only on data and
+	// on a secret. Without the secret, an attacker cannot find data by hashing guesses. Processes with different secrets
+	// do not recognize each other's unique tasks. A nil hash stands for the SHA-256 of data.
 	Hash(data []byte) []byte
 }
 
-// Place is where encoded data belongs. A [Codec] that authenticates data should bind all fields of the Place, so that
-// data that is copied elsewhere cannot be decoded.
+// Place is the place to which encoded data belongs. A [Codec] that authenticates data should bind all fields of the
+// Place, so that data copied elsewhere cannot be decoded.
 type Place struct {
 	// Kind is the kind of the task.
 	Kind string
@@ -54,16 +52,16 @@ func encode(c Codec, p Place, data []byte) (string, error) {
 	}
 	stored, err := c.Encode(p, data)
 	if err != nil {
-		return "", fmt.Errorf("encode by the codec: %w", err)
+		return "", fmt.Errorf("encode with the codec: %w", err)
 	}
 	if !json.Valid(stored) {
-		return "", invalid("what the codec returned, which is no JSON: %.40q", stored)
+		return "", invalid("the codec returned %.40q: must be JSON", stored)
 	}
 	if len(stored) > maxStored {
-		return "", invalid("what the codec returned, which has %d bytes: must have up to %d", len(stored), maxStored)
+		return "", invalid("the codec returned %d bytes: must be up to %d", len(stored), maxStored)
 	}
 	if err := storable.Check(stored); err != nil {
-		return "", invalid("what the codec returned: %w", err)
+		return "", invalid("the codec returned: %w", err)
 	}
 	return string(stored), nil
 }
@@ -71,15 +69,14 @@ func encode(c Codec, p Place, data []byte) (string, error) {
 // maxStored is the greatest length of what a codec returns: twice the greatest MaxPayload.
 const maxStored = 128 << 20
 
-// decode returns the JSON of a payload or a result that is stored. Nothing that is stored
-// is nothing.
+// decode returns the JSON of a stored payload or result, or nil if none is stored.
 func decode(c Codec, p Place, stored []byte) ([]byte, error) {
 	if c == nil || stored == nil {
 		return stored, nil
 	}
 	data, err := c.Decode(p, stored)
 	if err != nil {
-		return nil, fmt.Errorf("decode by the codec: %w", err)
+		return nil, fmt.Errorf("decode with the codec: %w", err)
 	}
 	return data, nil
 }

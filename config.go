@@ -32,9 +32,9 @@ const DefaultQueue = "default"
 
 // Config is the configuration of a Queue. The zero value is ready for use.
 type Config struct {
-	// Prefix starts the name of each of falldue's tables. It has up to 40
-	// letters, digits and underscores, and does not start with pg_ on PostgreSQL
-	// or sqlite_ on SQLite. Defaults to "falldue_".
+	// Prefix is the beginning of the names of falldue's tables. It has up to 40
+	// letters, digits and underscores, and does not start with pg_ on PostgreSQL or
+	// sqlite_ on SQLite. Defaults to "falldue_".
 	Prefix string
 	// Schema is the PostgreSQL schema of the tables. Migrate creates it if it does
 	// not exist. It has up to 63 bytes, contains no control character, semicolon
@@ -45,11 +45,11 @@ type Config struct {
 	// Release names the release of the program, such as v1.4.2, in lists of workers. Defaults to the
 	// version of the program's module, or the revision that it was built from.
 	Release string
-	// Queues has the queues of the worker by name. Run claims tasks only from these queues: list the queue "default" too
-	// if the worker should run its tasks. A name that ends with "*", such as "tenant:*", is a pattern: it matches queues
-	// with that beginning and at least one more character, even those that appear while the worker runs. A name is
-	// preferred to a pattern, and a longer pattern to a shorter one. The queues of a pattern take turns with its
-	// Concurrency, and each of them has the pattern's Limits. Defaults to only the queue "default".
+	// Queues configures the queues of the worker, by name. Run claims tasks only from these queues: list the queue
+	// "default" too if the worker should run its tasks. A name that ends with "*", such as "tenant:*", is a pattern: it
+	// matches queues with that beginning and at least one more character, even those that appear while the worker runs.
+	// A name is preferred to a pattern, and a longer pattern to a shorter one. The queues of a pattern take turns with
+	// its Concurrency, and each of them has the pattern's Limits. Defaults to only the queue "default".
 	Queues map[string]QueueConfig
 	// Concurrency is the number of handlers that run concurrently for each queue
 	// that does not set its own: 1 to 100,000. Defaults to 10.
@@ -63,10 +63,10 @@ type Config struct {
 	// PollInterval is the time between two searches for waiting tasks that the worker has not seen: 1 millisecond to 1
 	// hour, plus up to a tenth at random. A search is one statement for each queue, or a few on MySQL and MariaDB. A
 	// task that the worker has seen starts when it falls due, not at the next search. A worker that listens searches,
-	// too, since tasks that plain SQL inserts send no notification. Defaults to 1 second.
+	// too, since plain SQL inserts send no notification. Defaults to 1 second.
 	//
-	// Between searches a worker polls for new tasks of other processes by their IDs, and a shorter PollInterval hardly
-	// makes them start sooner: docs/latency.md has the times.
+	// Between searches a worker polls for new tasks of other processes by their IDs, so these tasks hardly start sooner
+	// with a shorter PollInterval: docs/latency.md has the times.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to the worker that claimed it, if that worker does not extend the lease: 1
 	// second to 24 hours. After that, and after its policy's delay, the task is due for other workers. Workers extend
@@ -76,49 +76,46 @@ type Config struct {
 	// has ended, before it cancels their contexts. A negative value cancels them
 	// immediately. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
-	// StuckTimeout is how long a handler can continue after its context has ended, for whatever
-	// reason: up to 24 hours. After that the worker gives the handler up. Its slot is free
-	// for another handler, its run ends with an error that wraps [ErrStuck] and has the handler's
-	// stack, and Run does not wait for it. Go cannot end the handler, so it continues, perhaps
-	// during the next attempt: its later DoneTx returns [ErrLeaseLost]. Limits no longer count it.
-	// Defaults to 0: the worker waits for every handler.
+	// StuckTimeout is how long a handler can continue after its context has ended, for whatever reason: up to 24 hours.
+	// After that the worker gives the handler up: it frees the slot for another handler, ends the run with an error that
+	// wraps [ErrStuck] and has the handler's stack, and Run does not wait for the handler. Go cannot stop the handler,
+	// so it may continue during the next attempt. A later DoneTx returns [ErrLeaseLost], and limits no longer count the
+	// handler. Defaults to 0: the worker waits for every handler.
 	StuckTimeout time.Duration
-	// MaxStuck is how many handlers that were given up can continue at the same time. If there is one more, Run stops
-	// and returns an error that wraps [ErrStuck], so that the process can restart. Defaults to 10. A negative value
-	// means 0.
+	// MaxStuck is how many handlers that were given up can continue at the same time. With one more, Run stops and
+	// returns an error that wraps [ErrStuck], so that the process can restart. Defaults to 10. A negative value means 0.
 	MaxStuck int
-	// OnStuck decides about the task of a handler that is given up. It returns the error with
-	// which the run ends, such as [Discard] of err. A nil error counts as err: the attempt has
-	// failed, or is not counted if the worker stops. Defaults to nil: the attempt fails.
+	// OnStuck decides the outcome of a task whose handler is given up. It returns the error with which
+	// the run ends, such as [Discard] of err. Nil stands for err itself: the attempt has failed, or is
+	// not counted if the worker stops. Defaults to nil: the attempt fails.
 	OnStuck func(run RunInfo, err error) error
-	// DoneRetention is how long done tasks stay in the table with their results, unless
-	// their kind sets its own ([KindConfig]): up to 36,500 days, [Forever], or
-	// [DeleteImmediately]. Defaults to DeleteImmediately.
+	// DoneRetention is how long done tasks stay in the table with their results, unless their kind sets its own
+	// ([KindConfig]): up to 36,500 days, [Forever], or [DeleteImmediately]. Defaults to DeleteImmediately.
 	//
 	// A worker deletes finished tasks of its queues about once a minute. It deletes tasks of the kinds that it handles,
 	// and tasks of kinds that no worker in the table of workers has handled for an hour. The retentions of Config apply
-	// to the latter, except that their done tasks are kept if Config.DoneRetention is not set. If workers that handle a
-	// kind have different retentions, the shortest applies.
+	// to these other kinds, except that their done tasks are kept if Config.DoneRetention is not set. If workers that
+	// handle a kind have different retentions, the shortest applies.
 	DoneRetention time.Duration
-	// MaxDone is how many done tasks of a kind stay in each queue, up to 100,000. Workers delete older ones
-	// about once a minute. If it is set, DoneRetention defaults to Forever. Defaults to 0: no limit.
+	// MaxDone is how many done tasks of a kind stay in each queue, up to 100,000. Workers delete older tasks
+	// about once a minute. If MaxDone is set, DoneRetention defaults to Forever. Defaults to 0: no limit.
 	MaxDone int
-	// DeadRetention is how long dead tasks stay in the table, with the same values as
+	// DeadRetention is how long dead tasks stay in the table. It takes the same values as
 	// DoneRetention. When a dead task that halts a sequence is deleted, the sequence continues
 	// ([OrderLimit.HaltOnDeath]). Defaults to Forever.
 	DeadRetention time.Duration
-	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
-	// Defaults to DeadRetention.
+	// CancelledRetention is how long cancelled tasks stay in the table. It takes the same values as
+	// DoneRetention. Defaults to DeadRetention.
 	CancelledRetention time.Duration
-	// DefaultPolicy is the retry policy of kinds that set none, in the worker. Package
+	// DefaultPolicy is the retry policy of this worker for kinds that set none. Package
 	// backoff/policyflags reads it from the command line and the environment. Defaults to
 	// backoff.Zizq: 15 s + n⁴, 25 retries.
 	DefaultPolicy backoff.Policy
-	// MaxPayload is the largest size of a payload or a result, in bytes, up to 64
-	// MiB, before the Codec changes it. Defaults to 1 MiB.
+	// MaxPayload is the largest size of a payload or a result, in bytes, before the Codec
+	// encodes it: up to 64 MiB. Defaults to 1 MiB.
 	MaxPayload int
-	// Codec changes payloads and results on their way into the table and out of it, to
-	// encrypt or compress them. Defaults to nil: they are stored as they are.
+	// Codec encodes payloads and results on their way into the table and decodes them on their
+	// way out, to encrypt or compress them. Defaults to nil: they are stored as they are.
 	Codec Codec
 
 	// Notifications lets workers start tasks of other processes as soon as they are
@@ -126,28 +123,27 @@ type Config struct {
 	// value: this process notifies workers that listen, and its own worker polls.
 	Notifications Notifications
 
-	// TransactionPooling declares that a PostgreSQL connection pooler assigns a session
-	// to each transaction, such as PgBouncer with pool_mode=transaction. New detects such
-	// a pooler, unless the pool has a single connection, all others are in use, or the
-	// pooler happens to assign the same sessions again. The driver must send a statement
-	// and its arguments in one step:
-	// lib/pq does with binary_parameters=yes in its DSN, and pgx with
+	// TransactionPooling declares a PostgreSQL connection pooler that assigns a session to
+	// each transaction, such as PgBouncer with pool_mode=transaction. New detects such a
+	// pooler, unless the pool has a single connection, all others are in use, or the pooler
+	// happens to assign the same sessions again. The driver must send a statement and its
+	// arguments in one step: lib/pq does with binary_parameters=yes in its DSN, and pgx with
 	// default_query_exec_mode=exec. Defaults to false.
 	TransactionPooling bool
 
-	// NoHistory makes the worker keep no history: how many runs have ended, how they ended and how long
-	// they took, by minute, queue and kind. The history is for the [web page] and [ops.Ops.History], and costs a
-	// worker one transaction a minute in which it has run tasks. Defaults to false.
+	// NoHistory turns off the worker's history: how many runs ended, how they ended and how long they took, by
+	// minute, queue and kind. The [web page] and [ops.Ops.History] show the history. It costs a worker one
+	// transaction for each minute in which it has run tasks. Defaults to false.
 	//
-	// [web page]: https://pkg.go.dev/github.com/falldue/falldue/dash
-	// [ops.Ops.History]: https://pkg.go.dev/github.com/falldue/falldue/ops#Ops.History
+	// [web page]: https://pkg.go.dev/github.com/falldue/falldue/dash [ops.Ops.History]:
+	// https://pkg.go.dev/github.com/falldue/falldue/ops#Ops.History
 	NoHistory bool
 
 	// Name is the name of the worker in claimed_by and in recorded attempts: up to
 	// 27 printable ASCII characters. A random part is appended, so that no two
 	// workers have the same name. Defaults to the host name and the process ID.
 	Name string
-	// Hooks are functions that the worker calls for runs and statements, for metrics.
+	// Hooks are functions that the worker calls after runs and statements, for metrics.
 	// Defaults to none.
 	Hooks Hooks
 	// Logger logs events that the API does not report: lost leases, policies that cannot
@@ -308,10 +304,10 @@ func validName(what, name string) error {
 
 // Retentions of [Config] and [KindConfig] other than a time.
 const (
-	// Forever keeps finished tasks until they are deleted by hand ([Queue.Delete]).
+	// Forever keeps finished tasks until you delete them ([Queue.Delete]).
 	Forever time.Duration = math.MaxInt64
-	// DeleteImmediately keeps no finished tasks. Done tasks are deleted by the statement that
-	// records their end, with their results. Workers delete dead and cancelled ones within
+	// DeleteImmediately keeps no finished tasks. The statement that records the end of a done
+	// task deletes the task with its result. Workers delete dead and cancelled tasks within
 	// about a second.
 	DeleteImmediately time.Duration = -1
 )

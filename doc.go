@@ -3,19 +3,19 @@
 //
 // # A task falls due when the database says so
 //
-// A row stores the number of attempts of its task (attempts) and the time from which its wait counts (updated_at). A
-// policy is an expression of the two, f, which gives the delay. falldue renders it into SQL, and the database evaluates
-// it:
+// A row stores the number of a task's attempts (attempts) and the start of the task's wait (updated_at). A retry policy
+// has a formula f that computes the delay from the attempts. falldue renders the formula as SQL, and the database
+// evaluates it:
 //
 //	due  :=  updated_at + f(attempts) <= now
 //
-// No time of the next run is stored. A changed policy therefore applies immediately to every waiting task, without
+// The time of the next run is not stored. A changed policy therefore applies to every waiting task immediately, without
 // writing a row.
 //
-// # Use
+// # Usage
 //
 // A [Kind] is a value shared by the code that enqueues tasks and the code that
-// handles them. [New] makes a [Queue] on a *sqlx.DB, [Queue.Migrate] creates its
+// handles them. [New] returns a [Queue] on a *sqlx.DB, [Queue.Migrate] creates its
 // tables, [Handle] registers a handler, and [Queue.Run] runs handlers until its
 // context ends:
 //
@@ -41,14 +41,13 @@
 // the end of a lease. The worker extends the lease while the handler runs. If the worker dies, the
 // task falls due again.
 //
-// A settle records the outcome and ends the claim. If the handler returns nil, the task is done. If it
-// returns an error, the task waits under its policy, or is dead when no attempt is left. [Discard],
-// [Snooze] and [RetryAfter] return errors that ask for another outcome. A settle matches the fence, so
-// that a worker that lost its lease cannot settle a task that another worker runs.
+// To settle a task is to record its outcome and end the claim. If the handler returns nil, the task is
+// done. If the handler returns an error, the task waits for its policy's delay, or is dead when no attempt is
+// left. The errors of [Discard], [Snooze] and [RetryAfter] ask for another outcome. Settling checks the
+// fence: a worker that lost its lease cannot settle a task that another worker runs.
 //
-// A handler runs at least once. What it writes to the queue's database is
-// written exactly once if the handler ends its task in the same transaction
-// with [Task.DoneTx].
+// A handler runs at least once. Its writes to the queue's database happen exactly
+// once if the handler ends the task in the same transaction, with [Task.DoneTx].
 //
 // # Packages
 //
@@ -61,11 +60,11 @@
 // of the queue, and internal/store runs it. Package queuetest is the conformance
 // suite for any engine and driver. Package ops is for operators: it shows waiting tasks, the
 // effect of policies, and the attempts that a task has left, and changes many tasks at a time.
-// Package dash is a web page for operators, and package signals has metrics, log lines and
+// Package dash is a web page for operators, and package signals provides metrics, log lines and
 // health checks for other tools.
-// Package flow makes tasks run after others, and package many runs a handler for many tasks together.
+// Package flow runs tasks after other tasks, and package many runs a handler for many tasks together.
 // Package steps divides a handler into steps whose results survive.
 // Package periodic enqueues tasks at the times of cron expressions and intervals.
-// Package tasktest helps programs to test their tasks. Package sealed encrypts and
-// compresses payloads. Package pgxqueue makes a queue on a pool of pgx.
+// Package tasktest helps you test tasks. Package sealed encrypts and compresses
+// payloads. Package pgxqueue makes a queue on a pgx pool.
 package falldue

@@ -15,26 +15,27 @@ import (
 	"github.com/falldue/falldue/internal/uniquekey"
 )
 
-// Enqueue stores a task in a transaction of its own. Once it returns without an error, the task will run, unless its
-// [Receipt] reports that a task with its unique key existed. Pass options at most once, to change settings of the kind.
+// Enqueue stores a task in its own transaction. After a nil error, the task will run, unless its
+// [Receipt] reports that another task had its unique key. Pass options at most once, to override
+// settings of the kind.
 //
-// The error wraps [ErrInvalid] for invalid arguments or options or an invalid kind,
-// [ErrNotMigrated] if the tables are missing, and [ErrExists] if the task has
-// [ConflictFail] and another one holds its unique key. After any other error, such as a
-// broken connection, it is not known whether the task was stored.
+// The error wraps [ErrInvalid] for invalid arguments, options or kinds, [ErrNotMigrated] if the
+// tables are missing, and [ErrExists] if the task has [ConflictFail] and another task holds its
+// unique key. After any other error, such as a broken connection, it is not known whether the
+// task was stored.
 func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueOptions) (Receipt, error) {
 	return q.enqueueOne(ctx, nil, newParams(k.kind, args, opts))
 }
 
 // EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if tx commits, and does not
-// exist otherwise. After the commit, workers find it by polling ([Config].PollInterval). The worker of this process,
-// and workers that listen, find it immediately if the caller then calls [Queue.Wake]. With most settings of
-// [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
+// exist otherwise. After the commit, workers find the task by polling ([Config].PollInterval). Call [Queue.Wake]
+// after the commit to make the worker of this process, and workers that listen, find it immediately. With most
+// settings of [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
 //
-// If a unique task is stored, other enqueues with its unique key wait until tx ends, and so
-// do enqueues that find the key's holder finished. With [Unique].WhileWaiting the holder does not
-// start before tx ends, and sees what tx has written. After an [ExistsError] tx can continue:
-// none of the tasks is in it. After any other error roll back.
+// If a unique task is stored, other enqueues with its unique key wait until tx ends, and so do enqueues that find the
+// key's holder finished. With [Unique].WhileWaiting, the key's holder does not start before tx ends, and sees the
+// writes of tx. After an [ExistsError], tx contains none of the tasks and can continue. After any other error, roll
+// back.
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return Receipt{}, err
@@ -42,13 +43,13 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ..
 	return q.enqueueOne(ctx, tx, newParams(k.kind, args, opts))
 }
 
-// EnqueueMany stores a task for each element of args, with the same options, and
-// returns their receipts in the order of args. It stores all of them or none. More
-// than 500 tasks go into PostgreSQL by COPY if the driver supports it, as lib/pq
-// and package pgxqueue do. Errors are as for [Kind.Enqueue].
+// EnqueueMany stores a task for each element of args, with the same options, and returns their
+// receipts in the order of args. It stores all of them or none. More than 500 tasks go into
+// PostgreSQL through COPY if the driver supports it, as lib/pq and package pgxqueue do. Errors
+// are as for [Kind.Enqueue].
 //
-// Of several tasks with one unique key, only the first is stored. With [ConflictReplace] it has the payload, the
-// metadata, the key and the due time of the last one.
+// Of several tasks with one unique key, only the first is stored. With [ConflictReplace], it gets
+// the payload, the metadata, the key and the due time of the last one.
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]Receipt, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }
@@ -66,15 +67,14 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []
 	return q.enqueue(ctx, tx, len(args), func(i int) EnqueueParams { return newParams(k.kind, args[i], opts) })
 }
 
-// Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing
-// and reports no error; EnqueueMany does.
+// Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing. EnqueueMany reports invalid
+// arguments.
 func (k Kind[A]) Params(args A, opts ...EnqueueOptions) EnqueueParams {
 	return newParams(k.kind, args, slices.Clone(opts)) // the caller may change its own
 }
 
-// EnqueueMany stores tasks of any kinds in a transaction of its own, all or none, and
-// returns their receipts in the order of params. Unique keys and errors are as for
-// [Kind.EnqueueMany].
+// EnqueueMany stores tasks of any kinds in its own transaction, all or none, and returns their
+// receipts in the order of params. Unique keys and errors are as for [Kind.EnqueueMany].
 func (q *Queue) EnqueueMany(ctx context.Context, params ...EnqueueParams) ([]Receipt, error) {
 	return q.enqueue(ctx, nil, len(params), func(i int) EnqueueParams { return params[i] })
 }
@@ -165,7 +165,7 @@ func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error)
 	for i := range tasks.entries {
 		p := params(i)
 		if p.kind == nil {
-			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams, or is of an empty Kind; make them with NewKind and Kind.Params", i))
+			return nil, fmt.Errorf("enqueue: %w", invalid("task %d has empty EnqueueParams or an empty Kind: make them with NewKind and Kind.Params", i))
 		}
 		var err error
 		if tasks.entries[i], err = q.entry(&p); err != nil {

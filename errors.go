@@ -11,8 +11,8 @@ import (
 
 // Errors to test for with errors.Is.
 var (
-	// ErrLeaseLost means that a task no longer belongs to the worker: its lease ended and another worker may run it,
-	// or the task was cancelled. Task.DoneTx returns it, and it is the cause of the end of the handler's context.
+	// ErrLeaseLost means that a task no longer belongs to the worker: its lease ended and another worker may run it, or
+	// the task was cancelled. Task.DoneTx returns it, and the handler's context ends with it as the cause.
 	ErrLeaseLost = outcome.ErrLeaseLost
 	// ErrCancelled is the cause of the end of a handler's context when the task was
 	// cancelled while it ran ([Queue.Cancel]). It wraps ErrLeaseLost.
@@ -31,18 +31,18 @@ var (
 	ErrNotCommitted = outcome.ErrNotCommitted
 	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when there is no task with the id.
 	ErrNotFound = store.ErrNotFound
-	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state
-	// does not allow the change. The text has the state.
+	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state does not
+	// allow the change. The text names the state.
 	ErrWrongState = errors.New("falldue: wrong state")
 	// ErrRunning is wrapped by the error of Queue.Delete for a task that runs.
 	ErrRunning = errors.New("falldue: task is running")
 	// ErrNoResult is wrapped by the errors of ResultOf for a task without a result.
 	ErrNoResult = errors.New("falldue: no result")
 	// ErrInvalid is wrapped by every error about a value that the caller passed: a configuration, a kind, arguments,
-	// options. The text of the error has the value and what is allowed.
+	// options. The text of the error names the value and the rule.
 	ErrInvalid = errors.New("falldue: invalid")
-	// ErrNotMigrated is wrapped by errors that come from missing tables. Call
-	// Queue.Migrate, or run "falldue migrate up".
+	// ErrNotMigrated is wrapped by errors about missing tables. Call Queue.Migrate, or run
+	// "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )
 
@@ -66,8 +66,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Discard returns an error with which a handler makes its task dead immediately, however many attempts are left.
-// The text of err, which may be nil, is recorded as the task's last error.
+// Discard returns an error with which a handler makes its task dead immediately, however many attempts are left. The
+// text of err is recorded as the task's last error. err can be nil.
 func Discard(err error) error { return &outcome.RequestError{Act: outcome.ActDiscard, Err: err} }
 
 // Snooze returns an error with which a handler makes its task due again after d. The run uses up no attempt,
@@ -76,15 +76,16 @@ func Snooze(d time.Duration) error {
 	return &outcome.RequestError{Act: outcome.ActSnooze, Wait: max(d, 0)}
 }
 
-// Again returns an error with which a handler ends a successful run, and asks to run again after d, such as a handler
-// that polls a state. The failures counted so far are forgotten: the next run is attempt 1. A negative d counts as 0.
+// Again returns an error with which a handler ends a successful run, and asks to run again after d. It suits a
+// handler that polls, for example. Earlier failures no longer count: the next run is attempt 1. A negative d counts
+// as 0.
 func Again(d time.Duration) error {
 	return &outcome.RequestError{Act: outcome.ActRepeat, Wait: max(d, 0)}
 }
 
 // RetryAfter returns an error with which a handler makes its task due again after d, instead of after the policy's
-// delay. Use it for the Retry-After header of an HTTP server, for example. The run is a failure: it uses up an attempt,
-// the policy's limits apply, and the text of err, which may be nil, is recorded. A negative d counts as 0.
+// delay. Use it for the Retry-After header of an HTTP server, for example. The run is a failure: it uses up an
+// attempt, the policy's limits apply, and the text of err is recorded. err can be nil. A negative d counts as 0.
 func RetryAfter(d time.Duration, err error) error {
 	return &outcome.RequestError{Act: outcome.ActRetryAfter, Wait: max(d, 0), Err: err}
 }

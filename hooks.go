@@ -6,8 +6,8 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Event is the start or the end of a task's run. A start has the Outcome [OutcomeNone]. An end
-// is an event only when its outcome has been stored in the database.
+// Event is the start or the end of a task's run. A start has the Outcome [OutcomeNone]. The
+// event of an end comes after the database has stored the outcome.
 type Event struct {
 	RunInfo
 	// Outcome is how the run ended.
@@ -17,17 +17,16 @@ type Event struct {
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration
-	// Next is how long after the end the task falls due again, if it does. A changed policy changes that.
+	// Next is the time from the end until the task falls due again, if it does. A changed policy changes the time.
 	Next time.Duration
 }
 
-// Hooks are functions that a worker calls with what it does and how long that took, for
-// metrics. Hooks that are nil are not called, and cost nothing. Many goroutines call them
-// concurrently and wait for them, so they should return within microseconds. A panic of a hook is
-// logged.
+// Hooks are functions that a worker calls with its runs and statements and their durations, for
+// metrics. A nil hook is not called, and costs nothing. Many goroutines call hooks concurrently
+// and wait for them, so hooks should return within microseconds. A panic of a hook is logged.
 type Hooks struct {
-	// Event is called when a run begins and when its end has been settled. Unlike a [Subscription] it misses no event.
-	// If a task is due again immediately, its next run may begin before the event of its last end.
+	// Event is called when a run begins and when its end has been settled. Unlike a [Subscription], it misses no event.
+	// If a task is due again immediately, its next run may begin before the event of the previous end.
 	Event func(Event)
 	// Sweep is called after each search of a queue for lanes: groups of tasks that wait or run
 	// and have the same kind, key, priority, policy and number of attempts.
@@ -42,8 +41,8 @@ type Hooks struct {
 	Overtime func(Event)
 	// Trouble is called after each failure of a background loop of the worker, or of package periodic. A worker logs
 	// these failures, and returns none of them. The Role of the loop is one of announcer, changes, cleaner, flows,
-	// history, listener, overdue, policies, progress and schedules. It is not called for statements with a hook of
-	// their own.
+	// history, listener, overdue, policies, progress and schedules. Trouble is not called for statements that have
+	// another hook.
 	Trouble func(StatementStats)
 }
 

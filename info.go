@@ -14,7 +14,7 @@ type State string
 
 // The states of a task.
 const (
-	// StateBlocked tasks run after other tasks, which have not all ended; see package flow.
+	// StateBlocked tasks wait for other tasks to end. See package flow.
 	StateBlocked State = statements.StateBlocked
 	// StateOpen tasks wait or run. A waiting task is due when its policy's delay has passed.
 	StateOpen State = statements.StateOpen
@@ -30,7 +30,7 @@ const (
 	StateCancelled State = statements.StateCancelled
 )
 
-// TaskInfo describes a task as the table has it.
+// TaskInfo describes a task as the table stores it.
 type TaskInfo struct {
 	ID          int64
 	Queue, Kind string
@@ -40,8 +40,7 @@ type TaskInfo struct {
 	Key      string
 	Priority int
 	State    State
-	// Phase is what a waiting task waits for. Package ops sets it; it is "" in a task from
-	// [Queue.Task].
+	// Phase is the reason why a task waits. Package ops sets it. It is "" in a task from [Queue.Task].
 	Phase Phase
 	// Attempts is the number of attempts, including a running one. Runs that ended
 	// with a snooze, or because their worker stopped, are not counted.
@@ -55,9 +54,9 @@ type TaskInfo struct {
 	// Fence increases with each claim of the task, with a cancel, with [ConflictReplace], and with the retry of a done
 	// task.
 	Fence int64
-	// UpdatedAt is the time from which the task's wait counts: for a new task the time for which it was enqueued,
-	// after a failure the time of the failure plus the jitter, for a running task the end of its lease, for a snoozed
-	// one the end of the snooze. For a finished task it is when the task finished.
+	// UpdatedAt is the start of the task's wait: for a new task its start time, after a failure the time of the failure
+	// plus the jitter, for a running task the end of its lease, for a snoozed task the end of the snooze. For a
+	// finished task it is when the task finished.
 	UpdatedAt time.Time
 	// CreatedAt is when the task was enqueued.
 	CreatedAt time.Time
@@ -76,12 +75,13 @@ type TaskInfo struct {
 	Result json.RawMessage
 	// Metadata is the task's [EnqueueOptions].Metadata, or nil.
 	Metadata map[string]string
-	// DecodeError is the error of Config.Codec if it could not decode the payload or the result. Then both are nil.
+	// DecodeError is the error of Config.Codec if it could not decode the payload or the result. Both are nil in this
+	// case.
 	DecodeError error
 }
 
-// Due returns when the task falls due under policy p: the per-task policy, or else the kind's. For a running task, it
-// is when the task would run again if its worker died now. For a finished task it is the zero time.
+// Due returns when the task falls due under policy p: the per-task policy, or else the kind's. For a running task,
+// Due returns when the task would run again if its worker died now. For a finished task, it returns the zero time.
 func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	switch t.State {
 	case StateOpen:
@@ -93,7 +93,7 @@ func (t TaskInfo) Due(p backoff.Policy) time.Time {
 	return time.Time{}
 }
 
-// Progress is how far a task has come, as its handler has reported.
+// Progress is how far a task has come, as reported by its handler.
 type Progress struct {
 	// Fraction is from 0 to 1, to a millionth.
 	Fraction float64
@@ -110,7 +110,7 @@ type Attempt struct {
 	// Attempt is the number of the attempt, and Fence the fence of its claim.
 	Attempt int
 	Fence   int64
-	// Outcome is what became of the task: OutcomeRetried, OutcomeDead or OutcomeLost.
+	// Outcome is the outcome of the attempt: OutcomeRetried, OutcomeDead or OutcomeLost.
 	Outcome Outcome
 	// Worker is the id of the worker that ran the task.
 	Worker string
@@ -135,28 +135,26 @@ const (
 	OutcomeDone = Outcome(outcome.Done)
 	// OutcomeRetried means that the attempt failed and the task runs again under its policy.
 	OutcomeRetried = Outcome(outcome.Retried)
-	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the
-	// time that the handler asked for with [RetryAfter].
+	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the time passed to [RetryAfter].
 	OutcomeRetriedAfter = Outcome(outcome.RetriedAfter)
 	// OutcomeSnoozed means that the handler asked for a [Snooze].
 	OutcomeSnoozed = Outcome(outcome.Snoozed)
 	// OutcomeRepeated means that the handler succeeded and asked to run [Again].
 	OutcomeRepeated = Outcome(outcome.Repeated)
-	// OutcomeDiscarded means that the task is dead because the handler asked for that with
-	// [Discard].
+	// OutcomeDiscarded means that the task is dead because its handler returned [Discard].
 	OutcomeDiscarded = Outcome(outcome.Discarded)
 	// OutcomeDead means that the attempt failed and the task is dead, since its policy allows
 	// no further attempt. A task is also dead, without a run, if its last attempt was lost.
 	OutcomeDead = Outcome(outcome.Dead)
-	// OutcomeCancelled means that the task was cancelled while it ran. What the handler returned does not count.
+	// OutcomeCancelled means that the task was cancelled while it ran. The handler's return value does not count.
 	OutcomeCancelled = Outcome(outcome.Cancelled)
 	// OutcomeExpired means that the task was cancelled instead of run, since it had not started in time.
 	OutcomeExpired = Outcome(outcome.Expired)
-	// OutcomeLost means that the lease ended before the worker settled the task, which runs again. What the handler
-	// returned does not count, unless the task was settled by a statement whose answer was lost.
+	// OutcomeLost means that the lease ended before the worker settled the task, which runs again. The handler's return
+	// value does not count, unless the statement that settled the task succeeded and its answer was lost.
 	OutcomeLost = Outcome(outcome.Lost)
-	// OutcomeReleased means that the worker has released the task: it stopped while the
-	// handler ran, or the handler never began. The run uses up no attempt.
+	// OutcomeReleased means that the worker has released the task: the worker stopped while the handler
+	// ran, or the handler never began. The run uses up no attempt.
 	OutcomeReleased = Outcome(outcome.Released)
 )
 
@@ -165,7 +163,7 @@ type Phase string
 
 // The phases of unfinished tasks. Finished tasks are in the phases PhaseDone, PhaseDead and PhaseCancelled.
 const (
-	// PhaseBlocked tasks run after other tasks, which have not all ended; see package flow.
+	// PhaseBlocked tasks wait for other tasks to end. See package flow.
 	PhaseBlocked Phase = Phase(StateBlocked)
 	// PhaseRunning tasks have been claimed, and their lease has not expired.
 	PhaseRunning Phase = "running"
@@ -173,16 +171,16 @@ const (
 	PhaseDue Phase = "due"
 	// PhaseScheduled tasks have not run yet, and their start time is in the future.
 	PhaseScheduled Phase = "scheduled"
-	// PhaseBackingOff tasks have failed, or their worker died, and they wait for the delay of their policy.
+	// PhaseBackingOff tasks have failed, or their worker died. They wait for the delay of their policy.
 	PhaseBackingOff Phase = "backing_off"
 	// PhaseSnoozed tasks wait because their handler returned [Snooze] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
-	// PhasePaused tasks are due, and a pause stops them.
+	// PhasePaused tasks are due, but paused.
 	PhasePaused Phase = "paused"
-	// PhaseLimited tasks are due, and a limit is reached.
+	// PhaseLimited tasks are due, but a limit is reached.
 	PhaseLimited Phase = "limited"
-	// PhaseUnknownPolicy tasks have failed or been lost, and their policy is not known, so that they may be due or
-	// backing off: no live worker handles their kind, and neither does this process.
+	// PhaseUnknownPolicy tasks have failed or been lost, and may be due or backing off. Their policy is unknown: no live
+	// worker handles their kind, and neither does this process.
 	PhaseUnknownPolicy Phase = "unknown_policy"
 
 	PhaseDone      Phase = Phase(StateDone)

@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Task returns the task with an id. Its error wraps [ErrNotFound] if there is
-// none: the id was never given to a task, or the task has been deleted.
+// Task returns the task with an id. The error wraps [ErrNotFound] if there is no
+// such task: no task ever had the id, or the task has been deleted.
 func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 	t, err := q.store.Task(ctx, id)
 	if err != nil {
@@ -54,19 +54,19 @@ func (q *Queue) Progress(ctx context.Context, id int64) (Progress, error) {
 	return Progress{Fraction: float64(p.Millionths) / 1e6, Message: p.Message, Fence: p.Fence, UpdatedAt: store.Time(p.Updated)}, nil
 }
 
-// ResultOf returns the result of a task, which its handler has set with [Task.SetResult]. The error wraps [ErrNotFound]
-// if there is no such task, such as a done task that has been deleted, and [ErrNoResult] if the task has no result, or
-// none yet. If the result cannot be decoded as a T, ResultOf returns another error.
+// ResultOf returns the result of a task, which its handler has set with [Task.SetResult]. The error wraps
+// [ErrNotFound] if there is no such task, such as a done task that has been deleted, and [ErrNoResult] if the task
+// has no result, or none yet. If the result cannot be decoded as a T, ResultOf returns another error.
 func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err error) {
 	info, err := q.Task(ctx, id)
 	if err != nil {
 		return result, err
 	}
 	if info.DecodeError != nil {
-		return result, fmt.Errorf("the result of task %d: %w", id, info.DecodeError)
+		return result, fmt.Errorf("result of task %d: %w", id, info.DecodeError)
 	}
 	if info.Result == nil {
-		return result, fmt.Errorf("%w: task %d, which is %s", ErrNoResult, id, info.State)
+		return result, fmt.Errorf("%w: task %d is %s", ErrNoResult, id, info.State)
 	}
 	if err := json.Unmarshal(info.Result, &result); err != nil {
 		return result, fmt.Errorf("decode the result of task %d as %T: %w", id, result, err)
@@ -74,9 +74,8 @@ func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err err
 	return result, nil
 }
 
-// Attempts lists the failed attempts of a task, oldest first. It returns none
-// for a task that never failed or does not exist. Of a task with more than 50 failed attempts, it lists the
-// first 10 and the last 40.
+// Attempts lists the failed attempts of a task, oldest first. For a task that never failed or does not exist,
+// the list is empty. For a task with more than 50 failed attempts, it has the first 10 and the last 40.
 func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	rows, err := q.store.Attempts(ctx, id)
 	if err != nil {

@@ -192,7 +192,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 // cannot have.
 func (s internals) Entry(p EnqueueParams) (e store.Entry, hash string, err error) {
 	if p.kind == nil {
-		return e, "", invalid("empty EnqueueParams, or a task of an empty Kind; make them with NewKind and Kind.Params")
+		return e, "", invalid("the task has empty EnqueueParams or an empty Kind: make them with NewKind and Kind.Params")
 	}
 	if delay := p.options().Delay; delay != 0 {
 		return e, "", invalid("Delay %v is set: must be 0, since the tick sets the time", delay)

@@ -10,19 +10,19 @@ import (
 	"github.com/falldue/falldue/internal/storable"
 )
 
-// Kind is a kind of task. It has a name, the type A of its tasks' arguments, and
-// a configuration. Make it once with [NewKind], as a package variable that the
-// code that enqueues and the code that handles share.
+// Kind is a kind of task: a name, the type A of the tasks' arguments, and a
+// configuration. Make it once with [NewKind], as a package variable shared by
+// the code that enqueues tasks and the code that handles them.
 type Kind[A any] struct{ *kind }
 
 // KindConfig is the configuration of a kind. The zero value is ready for use.
 type KindConfig struct {
-	// Policy is the retry policy: when a failed task is retried, and when it is dead. Each worker uses the policy in
-	// its own build. So a change applies to waiting tasks as soon as new workers run, without writing a row. Package
-	// ops changes the policy of running workers. Defaults to Config.DefaultPolicy of the worker.
+	// Policy is the retry policy. It decides when a failed task is retried, and when it is dead. Each worker uses the
+	// policy in its own build, so a change applies to waiting tasks as soon as new workers run, without writing a row.
+	// Package ops changes the policy of running workers. Defaults to Config.DefaultPolicy of the worker.
 	Policy backoff.Policy
-	// Queue is the name of the queue in which tasks of this kind wait, for workers
-	// whose Config.Queues lists it. Defaults to "default" ([DefaultQueue]).
+	// Queue is the name of the queue in which tasks of this kind wait. Only workers that
+	// list the queue in Config.Queues run them. Defaults to "default" ([DefaultQueue]).
 	Queue string
 	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
 	// number run first. Defaults to 0.
@@ -37,29 +37,29 @@ type KindConfig struct {
 	// attempt runs, the state of the task is [StateSnoozed]. Defaults to 0: a lost task waits
 	// for the end of its lease and for the delay.
 	ImmediateLostRetries int
-	// DoneRetention is how long done tasks stay in the table with their results: up to
-	// 36,500 days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the
-	// worker, which explains when other workers delete tasks of the kind.
+	// DoneRetention is how long done tasks stay in the table with their results: up to 36,500
+	// days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the worker.
+	// Its comment explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
 	// MaxDone is how many done tasks of the kind stay in each queue, up to 100,000. If it is set, DoneRetention
 	// defaults to Forever. Defaults to Config.MaxDone of the worker.
 	MaxDone int
-	// DeadRetention is how long dead tasks stay in the table, with the same values. When a
-	// dead task that halts a sequence is deleted, the sequence continues ([OrderLimit.HaltOnDeath]).
-	// Defaults to Config.DeadRetention of the worker.
+	// DeadRetention is how long dead tasks stay in the table. It takes the same values as DoneRetention. When a
+	// dead task that halts a sequence is deleted, the sequence continues ([OrderLimit.HaltOnDeath]). Defaults to
+	// Config.DeadRetention of the worker.
 	DeadRetention time.Duration
-	// CancelledRetention is how long cancelled tasks stay in the table, with the same values.
-	// Defaults to the kind's DeadRetention, or else Config.CancelledRetention of the
+	// CancelledRetention is how long cancelled tasks stay in the table. It takes the same values as
+	// DoneRetention. Defaults to the kind's DeadRetention, or else Config.CancelledRetention of the
 	// worker.
 	CancelledRetention time.Duration
 	// Limits limits the tasks of this kind, in all queues together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
-	// Weight returns the weight of a tenant when tasks take turns: the text of the first part of keys, such as
-	// "tenant=42", or the key if it has no parts, or "". While tasks of two tenants with the weights 3 and 1 wait, a
-	// worker starts three tasks of the first for one of the second. A weight below 1 counts as 1, and above 1,000 as
-	// 1,000. Workers call Weight in each claim, from several goroutines, so it must return within microseconds.
-	// Defaults to nil: all weights are 1.
+	// Weight returns the weight of a tenant when workers serve tenants in turn. The tenant is the first part of the task
+	// key, such as "tenant=42", or the whole key if it has no parts, or "" without a key. While tasks of two tenants
+	// with the weights 3 and 1 wait, a worker starts three tasks of the first for one of the second. A weight below 1
+	// counts as 1, and above 1,000 as 1,000. Workers call Weight in each claim, from several goroutines, so it must
+	// return within microseconds. Defaults to nil: all weights are 1.
 	Weight func(tenant string) int
 }
 
@@ -71,9 +71,9 @@ type kind struct {
 	err   error                 // why the kind is invalid; reported when it is first used
 }
 
-// NewKind returns a kind. It does not report an invalid name or configuration:
-// the methods that enqueue do, and [Queue.Run] if the kind has a handler, with
-// an error that wraps [ErrInvalid].
+// NewKind returns a kind. An invalid name or configuration is reported later,
+// with an error that wraps [ErrInvalid]: by the methods that enqueue, and by
+// [Queue.Run] if the kind has a handler.
 func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 	if cfg.Queue == "" {
 		cfg.Queue = DefaultQueue
@@ -81,11 +81,11 @@ func NewKind[A any](name string, cfg KindConfig) Kind[A] {
 	return Kind[A]{&kind{name: name, KindConfig: cfg, err: validKind(name, cfg)}}
 }
 
-// KeyedBy returns the kind with a function that makes the task key from the arguments, such as
-// the customer of an order, so callers can't forget the key. EnqueueOptions.Key takes precedence
-// unless it is "". A task for which the function returns "" has no key. Existing tasks keep their
-// keys, even if [RetryOptions].Args replaces their arguments. If [ConflictReplace] replaces the
-// arguments of a task, the task gets the key of the new arguments.
+// KeyedBy returns a copy of the kind that makes the task key from the arguments, such as the
+// customer of an order, so callers can't forget the key. EnqueueOptions.Key takes precedence unless
+// it is "". A task for which the function returns "" has no key. Existing tasks keep their keys,
+// even if [RetryOptions].Args replaces their arguments. If [ConflictReplace] replaces the arguments
+// of a task, the task gets the key of the new arguments.
 func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	if k.kind == nil {
 		return k
@@ -98,14 +98,14 @@ func (k Kind[A]) KeyedBy(key func(args A) string) Kind[A] {
 	return Kind[A]{&keyed}
 }
 
-// KeyOf returns a key with named parts. The pairs are a name, its value, the next name, and so on:
-// KeyOf("tenant", a.Tenant, "endpoint", a.Endpoint). A limit with PerKey("tenant") counts the tasks of each
-// tenant. A [Subject] or a filter with the key KeyOf("tenant", "42") selects the tasks of a tenant, whatever the
-// other parts of their keys are. Several parts select the tasks whose keys have these parts next to each other.
+// KeyOf returns a key with named parts. The pairs are a name, its value, the next name, and so on: KeyOf("tenant",
+// a.Tenant, "endpoint", a.Endpoint). A limit with PerKey("tenant") counts the tasks of each tenant. A [Subject] or a
+// filter with the key KeyOf("tenant", "42") selects the tasks of a tenant, whatever the other parts of their keys
+// are. Several parts select the tasks whose keys have these parts next to each other.
 //
 // The text of the key is "tenant=42/endpoint=7", up to 128 characters. A value becomes its hash if it has more than
-// 40 characters, a slash, or characters other than visible ASCII. KeyOf panics if a name has no value, or is not 1 to
-// 32 of A-Z a-z 0-9 . _ -, the first a letter.
+// 40 characters, a slash, or characters other than visible ASCII. KeyOf panics if a name has no value, or is not a
+// letter followed by up to 31 of A-Z a-z 0-9 . _ -.
 func KeyOf(pairs ...string) string {
 	if len(pairs)%2 != 0 {
 		panic(fmt.Sprintf("falldue: KeyOf(%q): the last name has no value", pairs))
@@ -131,7 +131,7 @@ func validKind(name string, cfg KindConfig) error {
 		return fmt.Errorf("kind %s: %w", name, err)
 	}
 	if cfg.Timeout < 0 {
-		return invalid("timeout %v of kind %s: must be 0 or more", cfg.Timeout, name)
+		return invalid("Timeout %v of kind %q: must be 0 or more", cfg.Timeout, name)
 	}
 	if cfg.ImmediateLostRetries < 0 {
 		return invalid("ImmediateLostRetries %d of kind %q: must be 0 or more", cfg.ImmediateLostRetries, name)
@@ -160,7 +160,7 @@ func (k Kind[A]) Config() KindConfig { return k.made().KindConfig }
 // made returns the kind, or for an empty Kind one with an error.
 func (k Kind[A]) made() kind {
 	if k.kind == nil {
-		return kind{err: invalid("an empty Kind; make it with NewKind")}
+		return kind{err: invalid("the Kind is empty: make it with NewKind")}
 	}
 	return *k.kind
 }

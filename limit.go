@@ -20,10 +20,10 @@ const (
 )
 
 // Limit limits the tasks of a kind or of a queue, across all workers. [AtMost], [Rate] and [InOrder] make one. The
-// database enforces it, and nothing has to be cleaned up after a worker that dies. Tasks that a limit holds back stay
+// database enforces the limit, and a worker that dies leaves nothing to clean up. Tasks that a limit holds back stay
 // where they are and use up no attempt.
 type Limit interface {
-	// String returns the limit as the code that makes it.
+	// String returns the Go code that makes the limit, such as "AtMost(5).PerKey()".
 	String() string
 	settings() limit
 }
@@ -42,7 +42,7 @@ type limit struct {
 
 func (l limit) settings() limit { return l }
 
-// String returns the limit as the code that makes it.
+// String returns the Go code that makes the limit.
 func (l limit) String() string {
 	text := fmt.Sprintf("AtMost(%d)", l.most)
 	switch l.form {
@@ -92,14 +92,14 @@ func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
 // RateLimit limits how many tasks start in a period. [Rate] makes it.
 type RateLimit struct{ limit }
 
-// Rate limits how many tasks start: up to n in any period of length per. It takes 1 to 1,000 tasks, and 1 millisecond
-// to 366 days. Each attempt counts, from its claim on. [RateLimit.Burst] makes it an average rate.
+// Rate limits how many tasks start: up to n in any period of length per. n is 1 to 1,000, and per is 1 millisecond to
+// 366 days. Each attempt counts, from its claim on. [RateLimit.Burst] makes it an average rate.
 func Rate(n int, per time.Duration) RateLimit {
 	return RateLimit{limit{form: store.Window, most: n, per: per}}
 }
 
-// Burst returns an average rate: over time, tasks start at the rate of [Rate], but after a time without starts, up to n
-// tasks start immediately. The n of Burst is 1 to 1,000, and the number of the Rate can then exceed 1,000.
+// Burst returns an average rate. Over time, tasks start at the rate of [Rate], but after a time without starts, up to
+// n tasks start immediately. n is 1 to 1,000, and the number of the Rate can then exceed 1,000.
 func (l RateLimit) Burst(n int) RateLimit {
 	l.bursts, l.burst = true, n
 	return l
@@ -112,26 +112,26 @@ func (l RateLimit) PerKey(part ...string) RateLimit {
 	return l
 }
 
-// OrderLimit lets the tasks of a key run in order. [InOrder] makes it.
+// OrderLimit runs the tasks of a key in order. [InOrder] makes it.
 type OrderLimit struct{ limit }
 
-// InOrder lets the tasks of a key run one after the other, in the order in which they fall
-// due: the next one starts when the one before it is done, dead, cancelled or deleted. A
-// task that failed or was snoozed keeps its place, and the others wait for it. Tasks that
-// fall due at the same time are in the order of their enqueues, if each transaction has
-// committed before the next enqueue begins, and within a call in the order of its arguments.
+// InOrder runs the tasks of a key one after the other, in the order in which they fall due. The next task
+// starts when the one before it is done, dead, cancelled or deleted. A task that failed or was snoozed keeps
+// its place, and the others wait for it. Tasks that fall due at the same time are in the order of their
+// enqueues, if each transaction has committed before the next enqueue begins, and within a call in the order of
+// its arguments.
 //
-// Within a key, the tasks of each queue, of each priority and with each per-task policy have a separate order: tasks of
-// a key in two queues run one at a time, but in no order between the queues. Tasks without a key have no order. Only
-// kinds have an order, and queues have none.
+// Each queue, priority and per-task policy of a key has a separate order: tasks of a key in two queues run one
+// at a time, but in no order between the queues. Tasks without a key have no order. InOrder is a limit for
+// kinds, not for queues.
 func InOrder() OrderLimit {
 	return OrderLimit{limit{form: store.Sequence, most: 1, perKey: true}}
 }
 
-// HaltOnDeath returns an order in which a dead task halts its key: no later task runs until the dead task is retried
+// HaltOnDeath returns an order in which a dead task halts its key. No later task runs until the dead task is retried
 // ([Queue.Retry]) and then done or cancelled, or until it is deleted. A dead task cannot be cancelled. The sequence
 // also continues, without a warning, when DeadRetention ([Config], [KindConfig]) has expired and a worker deletes the
-// dead task: keep dead tasks [Forever], which is the default, or for longer than you need to look at them.
+// dead task. Keep dead tasks [Forever], which is the default, or for longer than you need to look at them.
 func (l OrderLimit) HaltOnDeath() OrderLimit {
 	if l.form == store.Sequence {
 		l.form = store.HaltingSequence

@@ -76,7 +76,7 @@ func withCause(ctx context.Context, err error) error {
 // given returns middleware as it was passed to a method, and none and an error if one is nil.
 func given[M Middleware | EnqueueMiddleware](method string, list []M) ([]M, error) {
 	if slices.ContainsFunc(list, func(m M) bool { return m == nil }) {
-		return nil, invalid("middleware that %s was given is nil", method)
+		return nil, invalid("%s was called with nil middleware", method)
 	}
 	return list, nil
 }
@@ -175,23 +175,22 @@ func readShown(err error) error {
 type HandlerFunc func(ctx context.Context, run *Run) error
 
 // Middleware wraps the handlers of tasks ([Queue.Use], [Handle]). It is called once for each
-// kind, with what it wraps: the next middleware or the handler. The function that it returns
-// runs for each task:
+// kind, with the next middleware or the handler. The returned function runs for each task:
 //
-//   - It calls next with its ctx or one derived from it, and usually returns the error of
-//     next. The value that it returns counts: nil makes the task done, and
-//     another error can fail it, or ask for another outcome ([Snooze], [Discard],
-//     [RetryAfter]). The handler does not run if next is not called.
-//   - A panic of the handler, or of middleware inside, is an error of next with a
-//     [PanicError] in it. A panic of the function itself fails the attempt likewise.
-//   - The errors that next returns match the handler's in errors.Is and errors.As, and
-//     wrap [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if that has ended the handler's
+//   - It calls next with its ctx or a context derived from ctx, and usually returns the error
+//     of next. The returned value counts: nil makes the task done, and another error can
+//     fail the task, or ask for another outcome ([Snooze], [Discard], [RetryAfter]). The
+//     handler does not run if next is not called.
+//   - After a panic of the handler or of inner middleware, next returns an error that wraps
+//     a [PanicError]. A panic of the function itself fails the attempt likewise.
+//   - The errors of next match the handler's in errors.Is and errors.As, and wrap
+//     [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if that has ended the handler's
 //     context. [Run.Outcome] returns how the run would end with them.
 //
 // [KindConfig].Timeout limits only the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// Run is a run of a task as middleware sees it. A Run that is made by hand, for a test of
+// Run is a run of a task as middleware sees it. A Run that you make yourself, for a test of
 // middleware, belongs to no worker: its Outcome depends only on Attempt and MaxAttempts, and its
 // DoneTx returns an error that wraps [ErrInvalid].
 type Run struct {
@@ -207,9 +206,9 @@ type runCalls interface {
 }
 
 // Outcome returns how the run ends if its handler and all middleware return err, such as the
-// error that next returned. It is [OutcomeCancelled] or [OutcomeLost] for any err if the task no
-// longer belongs to the worker. The worker settles the task later, and may still find it lost;
-// an [Event] has the final outcome.
+// error of next. For a task that no longer belongs to the worker, it is [OutcomeCancelled] or
+// [OutcomeLost] for any err. The worker settles the task later, and may still find the task lost.
+// An [Event] has the final outcome.
 func (r *Run) Outcome(err error) Outcome {
 	if r.task == nil {
 		if err != nil {
@@ -224,7 +223,7 @@ func (r *Run) Outcome(err error) Outcome {
 // transaction.
 func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
 	if r.task == nil {
-		return invalid("a Run that no worker runs; tasktest.RunOne runs a task with its middleware")
+		return invalid("the Run belongs to no worker: to test middleware, run a task with tasktest.RunOne")
 	}
 	if err := checkTx(tx); err != nil {
 		return err
@@ -235,12 +234,12 @@ func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
 // EnqueueFunc stores tasks, and returns a receipt for each of them.
 type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Receipt, error)
 
-// EnqueueMiddleware wraps calls that enqueue ([Queue.UseEnqueue]). It is called once, with
-// what it wraps. The function that it returns runs once for each call, before anything is
-// stored, with all tasks of the call. tx is the transaction of the caller, or nil.
+// EnqueueMiddleware wraps calls that enqueue ([Queue.UseEnqueue]). It is called once, with the next EnqueueMiddleware
+// or the function that stores tasks. The returned function runs once for each call, before anything is stored, with
+// all tasks of the call. tx is the transaction of the caller, or nil.
 //
 // The function may change the options of tasks, and add metadata. It must not change the number and order of a flow's
-// tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from that, to next, and
-// returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and next
-// has returned nil, the tasks are committed, and an error of the function cannot undo that.
+// tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from ctx, to next, and
+// returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and
+// next has returned nil, the tasks are committed, and an error of the function cannot undo that.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc

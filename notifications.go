@@ -13,9 +13,9 @@ import (
 //	NotifyAfterCalls    after the call                never
 //	NotifyInTx          at the commit                 at the commit
 //
-// "After the call" is a statement of its own, which no call waits for, at most once in 10
-// milliseconds. "At the commit" is part of the transaction: PostgreSQL commits transactions
-// that notify one after the other, so use it only if workers listen. [Queue.Wake] notifies in
+// "After the call" is a separate statement, at most once in 10 milliseconds. No call waits for
+// the statement. "At the commit" is part of the transaction. PostgreSQL commits transactions
+// that notify one after the other, so use this only if workers listen. [Queue.Wake] notifies in
 // each mode. Workers find all other tasks by polling ([Config].PollInterval).
 type Notifications struct {
 	// Listen makes the worker start tasks of other processes immediately. Package pgnotify
@@ -25,7 +25,8 @@ type Notifications struct {
 	// it has begun to listen. A text has the names of queues, separated by spaces, or is ""
 	// for all queues. Listen returns when ctx ends or when it fails. After a failure the
 	// worker logs the error, polls as without Listen, and calls Listen again, after 50
-	// milliseconds at first and 5 seconds at most. Defaults to nil: the worker only polls.
+	// milliseconds at first and after 5 seconds at most. Defaults to nil: the worker only
+	// polls.
 	Listen func(ctx context.Context, channel string, wake func(notification string)) error
 	// Mode sets when this process notifies workers that listen. Defaults to NotifyDefault.
 	Mode NotifyMode

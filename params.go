@@ -29,22 +29,22 @@ type EnqueueOptions struct {
 	// new(0). Defaults to the kind's.
 	Priority *int
 	// Policy is a per-task policy. It is stored before the task: by EnqueueTx outside the transaction, if the pool has
-	// another connection. Defaults to the kind's policy, which is not stored, so that a change of the kind's policy
-	// applies to the task.
+	// another connection. Defaults to the kind's policy, which is not stored, so a change of the kind's policy applies
+	// to the task.
 	Policy backoff.Policy
 	// Key is the task key: what the task belongs to, such as "customer:42". [KeyOf] makes a key with parts.
 	// Up to 128 visible ASCII characters are stored as they are, any other text as its hash.
 	// Defaults to "": the key of [Kind.KeyedBy], or none.
 	Key string
 	// MaxAttempts is the number of attempts after which the task is dead, up to
-	// 2,147,483,647. Defaults to 0, the limit of its policy.
+	// 2,147,483,647. Defaults to 0, the limit of the task's policy.
 	MaxAttempts int
 	// Timeout is how long the handler can run, as [KindConfig].Timeout is for all tasks of a kind.
 	// Defaults to 0: the timeout of the kind.
 	Timeout time.Duration
-	// ExpireAt is the time by which the first attempt must begin, by the database's clock, in the years 1970 to 9000
-	// and after RunAt. A task that has not started by then is cancelled instead of run, as with
-	// [backoff.Policy.WithStartWithin]. [Queue.Retry] lifts it. Defaults to the zero time: none.
+	// ExpireAt is the time by which the first attempt must begin, by the database's clock, in the years 1970 to 9000 and
+	// after RunAt. A task that has not started by then is cancelled instead of run, as with
+	// [backoff.Policy.WithStartWithin]. [Queue.Retry] removes the limit. Defaults to the zero time: none.
 	ExpireAt time.Time
 	// Metadata maps names to texts about the task, such as the trace in which it was enqueued, for handlers, middleware
 	// and people: up to 10 KiB as JSON. Names that begin with "falldue." are reserved. A [Codec] does not encode it.
@@ -135,8 +135,8 @@ func (p *EnqueueParams) Kind() string {
 // Args returns the arguments of the task, of the type of its kind.
 func (p *EnqueueParams) Args() any { return p.args }
 
-// Options returns the options of the task. Middleware may set their fields, but must not change what a field points to,
-// since other tasks can share it. To add metadata, use AddMetadata.
+// Options returns the options of the task. Middleware may set their fields, but must not change the value to which a
+// field points, since other tasks can share it. To add metadata, use AddMetadata.
 func (p *EnqueueParams) Options() *EnqueueOptions {
 	if !p.own {
 		o := *p.options()

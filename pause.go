@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Note is stored with a change, for people.
+// Note explains a change to other people. It is stored with the change.
 type Note struct {
 	// Who made the change, in up to 255 bytes, and Why, in up to 16 KiB.
 	Who, Why string
@@ -26,17 +26,17 @@ type PauseOptions struct {
 	Note
 }
 
-// Pause stops all workers from starting the tasks of a subject until it is resumed. Workers read the pause within two
-// seconds. From then on they claim no such tasks, and release those that they have claimed and not started. Running
-// handlers continue. The pause is stored in the database, and is in effect for workers that start later. A second Pause
-// of the same subject replaces the first. New tasks can be enqueued in the meantime.
+// Pause stops all workers from starting the tasks of a subject until the subject is resumed. Workers read the pause
+// within two seconds. From then on they claim no such tasks, and release claimed tasks that have not started. Running
+// handlers continue. The pause is stored in the database, and is in effect for workers that start later. A second
+// Pause of the same subject replaces the first. New tasks can be enqueued in the meantime.
 //
 // A paused task waits as if no worker ran: time counts for its policy, and a task that falls due during the pause
 // starts when the subject is resumed.
 //
-// Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an
-// invalid name, for an end in the past, and for texts that are too long. After an error, an earlier
-// pause of the subject stays in effect.
+// Pass options at most once. The error wraps [ErrInvalid] for a subject without a field or with an invalid name, for
+// an end in the past, and for texts that are too long. After an error, an earlier pause of the subject stays in
+// effect.
 func (q *Queue) Pause(ctx context.Context, s Subject, opts ...PauseOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {
@@ -74,8 +74,8 @@ func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 }
 
 // Resume ends the pause of a subject. Workers claim its tasks again within two seconds, unless a pause of another
-// subject includes them. It is no error to resume a subject that is not paused. Pass a note at most once. For the error
-// see [Queue.Pause].
+// subject includes them. It is no error to resume a subject that is not paused. Pass a note at most once. Errors are
+// as for [Queue.Pause].
 func (q *Queue) Resume(ctx context.Context, s Subject, notes ...Note) error {
 	n, err := oneOf(notes)
 	if err != nil {

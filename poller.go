@@ -19,12 +19,11 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Run claims tasks from the configured queues and runs their handlers until ctx
-// ends. Then it claims no more tasks and releases the ones whose handlers have
-// not started. It waits up to Config.ShutdownTimeout for running handlers,
-// cancels the contexts of the others, waits for them too, and returns nil. Without
-// Config.StuckTimeout, Run does not return before a handler that ignores its context, and
-// it keeps extending the lease of that handler's task.
+// Run claims tasks from the configured queues and runs their handlers until ctx ends. Then it
+// claims no more tasks, releases claimed tasks that have not started, and waits up to
+// Config.ShutdownTimeout for running handlers. After that it cancels the contexts of handlers
+// that still run, waits for those, too, and returns nil. Without Config.StuckTimeout, Run waits
+// even for a handler that ignores its context, and keeps extending the lease of its task.
 //
 // Run returns an error that wraps [ErrStuck] if handlers that were given up still run.
 //
@@ -33,7 +32,7 @@ import (
 //     ([ErrInvalid]),
 //   - when the tables are missing or not up to date ([ErrNotMigrated]),
 //   - when the database does not answer,
-//   - when the database computes another delay than Go for a policy,
+//   - when the database computes a delay that differs from Go's, for any policy,
 //   - when Run is already running.
 //
 // If the database fails later, Run logs that, and tries again until it answers.
@@ -41,7 +40,7 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 	defer func() { q.life.Returned(err) }()
 	handlers, err := q.handlers()
 	if err == nil && len(handlers) == 0 {
-		err = invalid("there are no handlers; call Handle before Run")
+		err = invalid("no handlers: call Handle before Run")
 	}
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (q *Queue) Run(ctx context.Context) (err error) {
 	}
 	if q.db.Stats().MaxOpenConnections == 1 && !q.store.Server().Caps.SingleWriter {
 		q.cfg.Logger.Warn("falldue: the pool has one connection; a handler that holds it for longer than a lease loses its task. "+
-			"Let it have 2 or more (SetMaxOpenConns, or pool_max_conns of pgx), or give handlers another pool", "lease", q.cfg.Lease)
+			"Allow 2 or more (SetMaxOpenConns, or pool_max_conns of pgx), or give handlers another pool", "lease", q.cfg.Lease)
 	}
 	defer q.store.Reserve()()
 	return w.Run()
@@ -88,10 +87,10 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*run.Handler)
 	return nil
 }
 
-// Wake makes the worker of this process look for tasks immediately, and on PostgreSQL the
-// workers of other processes that listen, too. Call it after the commit of a transaction
-// in which tasks were enqueued. Enqueue without a transaction notifies these workers by
-// itself. Wake does not wait for anything.
+// Wake makes the worker of this process look for tasks immediately. On PostgreSQL it also
+// wakes the workers of other processes that listen. Call Wake after the commit of a
+// transaction in which tasks were enqueued. An enqueue without a transaction notifies these
+// workers itself. Wake does not wait for anything.
 func (q *Queue) Wake() {
 	if w := q.life.Worker(); w != nil {
 		w.Wake()

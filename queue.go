@@ -42,16 +42,15 @@ type Queue struct {
 // probeTimeout bounds the time in which New finds out the server's engine.
 const probeTimeout = 15 * time.Second
 
-// New returns a queue on db. It asks the server for its engine and version, and
-// waits up to 15 seconds for the answers. New neither creates tables (see
-// [Queue.Migrate]) nor starts anything.
+// New returns a queue on db. It asks the server for its engine and version, and waits up to
+// 15 seconds for the answers. New neither creates tables (see [Queue.Migrate]) nor starts
+// anything.
 //
-// The error wraps [ErrInvalid] for an invalid configuration,
-// [dialect.ErrUnsupported] for a server that is too old or lacks something
-// falldue needs, and [dialect.ErrTransactionPooling] as well behind a connection
-// pooler that assigns sessions to transactions, if the driver needs a parameter for
-// that. The error names the parameter. Any other error is the driver's, for example
-// when the server does not answer.
+// The error wraps [ErrInvalid] for an invalid configuration, and [dialect.ErrUnsupported]
+// for a server that is too old or lacks a feature that falldue needs. Behind a connection
+// pooler that assigns sessions to transactions, a driver may need a parameter: then the
+// error also wraps [dialect.ErrTransactionPooling] and names the parameter. Any other error
+// is the driver's, for example when the server does not answer.
 func New(db *sqlx.DB, cfg Config) (*Queue, error) {
 	if db == nil {
 		return nil, invalid("the database is nil")
@@ -90,11 +89,10 @@ func newQueue(db *sqlx.DB, server dialect.Server, cfg Config) (*Queue, error) {
 // Engine returns the name of the queue's database engine.
 func (q *Queue) Engine() dialect.Name { return q.store.Server().Name() }
 
-// Migrate creates falldue's tables, or migrates them to this release. It keeps
-// all tasks. Any number of processes may call it concurrently: one does the work, and the
-// others wait for up to 5 minutes. Its error wraps [migrations.ErrNewer] for tables
-// that a newer release has migrated, and [migrations.ErrForeign] for tables that
-// another tool has created.
+// Migrate creates falldue's tables, or migrates them to this release. It keeps all tasks. Any
+// number of processes may call Migrate concurrently: one does the work, and the others wait
+// for up to 5 minutes. The error wraps [migrations.ErrNewer] for tables that a newer release
+// has migrated, and [migrations.ErrForeign] for tables that another tool has created.
 func (q *Queue) Migrate(ctx context.Context) error {
 	m, err := q.Migrations()
 	if err != nil {
@@ -104,8 +102,8 @@ func (q *Queue) Migrate(ctx context.Context) error {
 	return err
 }
 
-// Migrations returns the migrations of the queue's tables, to run them one by
-// one, to undo them, or to see which are pending.
+// Migrations returns the migrations of the queue's tables, to run or undo them one by
+// one, or to see which are pending.
 func (q *Queue) Migrations() (*migrations.Migrator, error) {
 	return migrations.New(q.db.DB, q.store.Server(), q.cfg.tables())
 }
@@ -134,8 +132,8 @@ func (q *Queue) register(k kind, fn handlerFunc, own []Middleware) {
 }
 
 // Use adds middleware around the handlers of all kinds. The first middleware is outermost, and a kind's middleware
-// ([Handle]) is inside. Call it before [Queue.Run]: a running worker continues without it. Run returns an error that
-// wraps [ErrInvalid] if one is nil.
+// ([Handle]) is inside. Call Use before [Queue.Run]: a running worker continues without the middleware. If one of the
+// middleware is nil, Run returns an error that wraps [ErrInvalid].
 func (q *Queue) Use(list ...Middleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,11 +143,11 @@ func (q *Queue) Use(list ...Middleware) {
 	q.use = append(q.use, list...)
 }
 
-// UseEnqueue adds middleware around the calls of this Queue that enqueue, one task or many, in
-// a transaction of the caller's or not. What was added first is outermost. Package periodic
-// calls it too, for each tick. It does not run for tasks that are retried ([Queue.Retry]), or
-// inserted by SQL. If one is nil, these calls and [Queue.Run] return an error that wraps
-// [ErrInvalid].
+// UseEnqueue adds middleware around all calls that enqueue tasks through this Queue, inside or
+// outside the caller's transaction. The first middleware is outermost. Package periodic also
+// calls it, for each tick. It does not run for retried tasks ([Queue.Retry]) and tasks inserted
+// by SQL. If one of the middleware is nil, these calls and [Queue.Run] return an error that
+// wraps [ErrInvalid].
 func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,8 +160,8 @@ func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 	q.aroundEnqueue.Store(enqueueAround(q.storeParams, q.useEnqueue))
 }
 
-// Subscribe returns the events of this process's worker from now on, while Run is running. Close the subscription when
-// nothing receives from it any more. Pass options at most once, or Run returns an error that wraps [ErrInvalid].
+// Subscribe returns the events of this process's worker from now on, while Run is running. Close the subscription
+// when nothing receives from it any more. Pass options at most once, or Run returns an error that wraps [ErrInvalid].
 func (q *Queue) Subscribe(opts ...SubscribeOptions) *Subscription {
 	o, err := oneOf(opts)
 	if err != nil {

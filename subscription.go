@@ -12,16 +12,16 @@ type SubscribeOptions struct {
 	Kinds []string
 	// Outcomes are the outcomes of the events. [OutcomeNone] stands for the start of a run. Defaults to all.
 	Outcomes []Outcome
-	// Buffer is how many events can wait to be received. Further events are dropped. Defaults to 1,000, even for a
-	// number below 1.
+	// Buffer is how many events can wait to be received. Further events are dropped. Defaults to 1,000, which also
+	// replaces a number below 1.
 	Buffer int
 }
 
 // defaultBuffer is the default of SubscribeOptions.Buffer.
 const defaultBuffer = 1000
 
-// Subscription has the events of a worker in this process. [Queue.Subscribe] makes it.
-// Workers do not wait for it: events that come while its buffer is full are dropped, and
+// Subscription receives the events of the worker in this process. [Queue.Subscribe] makes
+// it. Workers do not wait for it: an event that finds the buffer full is dropped and
 // counted.
 type Subscription struct {
 	options SubscribeOptions
@@ -45,11 +45,11 @@ func newSubscription(o SubscribeOptions, leave func(*Subscription)) *Subscriptio
 // closes it.
 func (s *Subscription) Events() <-chan Event { return s.events }
 
-// Dropped returns how many events were dropped so far because the buffer was full.
+// Dropped returns how many events have been dropped because the buffer was full.
 func (s *Subscription) Dropped() int64 { return s.dropped.Load() }
 
-// Close ends the subscription and closes its channel, after the events that are in it. It
-// may be called more than once.
+// Close ends the subscription and closes its channel, after the events that are in it.
+// Close may be called more than once.
 func (s *Subscription) Close() {
 	s.leave(s)
 	s.mu.Lock()

@@ -22,7 +22,7 @@ type RunInfo struct {
 	// Attempt is the number of this attempt, from 1. A run that ended with a snooze
 	// is not counted.
 	Attempt int
-	// MaxAttempts is the number of attempts the task has in all; 0 is no limit.
+	// MaxAttempts is the number of attempts that the task has in total, or 0 for no limit.
 	MaxAttempts int
 	// Fence increases with each claim of the task, including claims that ended with a snooze or were lost. Each run of
 	// a task has a higher fence than all runs before it. It can serve as a fencing token for effects outside the
@@ -32,17 +32,17 @@ type RunInfo struct {
 	Priority int
 	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
 	Key string
-	// Metadata is the task's [EnqueueOptions].Metadata, with what middleware has added. It is
+	// Metadata is the task's [EnqueueOptions].Metadata, including additions by middleware. It is
 	// nil for a task without metadata. Do not change it.
 	Metadata map[string]string
 	// CreatedAt is when the task was enqueued, DueAt when it fell due for this run, both by
 	// the database's clock.
 	CreatedAt, DueAt time.Time
-	// ReadyAt is when limits last held the task back after DueAt, as far as this worker knows, or
-	// DueAt: ReadyAt.Sub(DueAt) is the wait for limits and for earlier tasks of its sequence.
+	// ReadyAt is the last time after DueAt at which a limit held the task back, as far as this worker knows, or else
+	// DueAt. ReadyAt.Sub(DueAt) is the wait for limits and for earlier tasks of the sequence.
 	ReadyAt time.Time
-	// StartedAt is when this run began, by an estimate of the database's clock: StartedAt.Sub(ReadyAt) is the wait for
-	// a worker, which includes pauses. It is zero for a run that did not begin.
+	// StartedAt is when this run began, by an estimate of the database's clock. StartedAt.Sub(ReadyAt) is the wait for a
+	// worker, including pauses. StartedAt is zero for a run that did not begin.
 	StartedAt time.Time
 	// Worker is the id of the worker.
 	Worker string
@@ -58,17 +58,17 @@ type Task[A any] struct {
 }
 
 // errNoRun is the error of methods of a Task that has been made as a literal.
-var errNoRun = invalid("a Task that no worker runs; tasktest.NewTask and NewTaskOf make one for a test")
+var errNoRun = invalid("the Task belongs to no worker: for a test, make it with tasktest.NewTask or NewTaskOf")
 
 func (t *Task[A]) calls() *hooks.TaskCalls { return &t.run }
 
-// DoneTx marks the task done inside tx, a transaction ([Tx]) on the queue's
-// database. What the handler writes in tx and the end of the task commit
-// together or not at all, so that these writes happen exactly once.
+// DoneTx marks the task done inside tx, a transaction ([Tx]) on the queue's database. The
+// handler's writes in tx and the end of the task commit together or not at all, so these writes
+// happen exactly once.
 //
-// After DoneTx commit tx and return nil. If the commit fails, return its error,
-// and the task is retried. If DoneTx fails, roll back. Its error is
-// [ErrLeaseLost] when the task no longer belongs to this worker.
+// After DoneTx, commit tx and return nil. If the commit fails, return its error, and the task
+// is retried. If DoneTx fails, roll tx back. The error is [ErrLeaseLost] if the task no longer
+// belongs to this worker.
 //
 // After DoneTx, only the commit of tx ends the task. If the handler returns nil and tx was not
 // committed, the attempt fails with [ErrNotCommitted]. If the handler returns an error although
@@ -83,19 +83,19 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 	return t.run.DoneTx(ctx, tx)
 }
 
-// SetResult sets the result of the task, encoded as JSON of up to
-// Config.MaxPayload bytes. The result is stored when the task is done and kept as long
-// as the task: for KindConfig.DoneRetention, or else Config.DoneRetention. The last call
-// before DoneTx, or before the handler returns nil, wins. [ResultOf] reads it.
+// SetResult sets the result of the task, encoded as JSON of up to Config.MaxPayload bytes. The
+// result is stored when the task is done and kept as long as the task: for
+// KindConfig.DoneRetention, or else Config.DoneRetention. The last call before DoneTx, or
+// before the handler returns nil, wins. [ResultOf] reads the result.
 //
-// The error wraps [ErrInvalid] if v cannot be encoded or is too large, and if done tasks of the kind are deleted
-// immediately, since the result would be deleted, too.
+// The error wraps [ErrInvalid] if v cannot be encoded or is too large. It also does if done
+// tasks of the kind are deleted immediately, since the result would be deleted, too.
 func (t Task[A]) SetResult(v any) error {
 	if t.run == nil {
 		return errNoRun
 	}
 	if !t.run.KeepsDone() {
-		return invalid("a result of kind %s: its done tasks are deleted immediately; set KindConfig.DoneRetention, or Config.DoneRetention", t.Kind)
+		return invalid("result of kind %q: done tasks of the kind are deleted immediately; set KindConfig.DoneRetention or Config.DoneRetention", t.Kind)
 	}
 	result, err := toStore("result", v, t.run.MaxPayload())
 	if err != nil {
@@ -116,23 +116,21 @@ func (t Task[A]) Progress(fraction float64, message string) {
 	}
 }
 
-// Handle registers fn as the handler of a kind's tasks. Call it before
-// [Queue.Run], which returns an error that wraps [ErrInvalid] if a kind is invalid or is
-// registered twice, or if fn or one of the middleware is nil.
+// Handle registers fn as the handler of a kind's tasks. Call it before [Queue.Run]: a running
+// worker logs an error and does not handle the kind. Run returns an error that wraps
+// [ErrInvalid] if a kind is invalid or is registered twice, or if fn or one of the middleware
+// is nil.
 //
-// fn returns nil when the task is done, and an error when it must be retried
-// under its policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for
-// another outcome. fn runs at least once for each task, and again if its worker
-// dies before the task is settled; see [Task.DoneTx] for writes that must happen
-// exactly once.
+// fn returns nil when the task is done, and an error when the task must be retried under its
+// policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for another outcome. fn runs
+// at least once for each task, and again if its worker dies before the task is settled. See
+// [Task.DoneTx] for writes that must happen exactly once.
 //
-// If fn panics, the attempt fails with a [PanicError]. If the payload cannot be
-// decoded as an A, the attempt fails without calling fn.
+// If fn panics, the attempt fails with a [PanicError]. If the payload cannot be decoded as an
+// A, the attempt fails without calling fn.
 //
-// Call Handle before [Queue.Run]. A worker that is running does not handle the kind, and logs an error.
-//
-// The middleware in list wraps this handler only. The first element is the outermost. All of list runs
-// inside the middleware of [Queue.Use].
+// The middleware in list wraps this handler only. The first element is the outermost. All of
+// list runs inside the middleware of [Queue.Use].
 func Handle[A any](q *Queue, k Kind[A], fn func(ctx context.Context, t Task[A]) error, list ...Middleware) {
 	kind := k.made()
 	if fn == nil {

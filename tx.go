@@ -8,15 +8,15 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Tx is a transaction in which a task is enqueued or settled. These are:
+// Tx is a transaction in which a task is enqueued or settled:
 //
 //   - *sql.Tx, *sqlx.Tx, and every other type with their methods ExecContext and
 //     QueryContext, such as the transactions of ent;
-//   - every type with the methods of [RowsTx], such as what package pgxqueue makes of
-//     a pgx.Tx.
+//   - every type with the methods of [RowsTx], such as a pgx.Tx wrapped by package
+//     pgxqueue.
 //
-// Any other transaction gives an error that wraps [ErrInvalid], and so does a pool such as
-// *sql.DB, which has the same methods.
+// For any other type, methods return an error that wraps [ErrInvalid]. They also do for a pool
+// such as *sql.DB, which has the same methods.
 type Tx interface {
 	// ExecContext runs a statement that returns no rows.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -13,18 +13,17 @@ import (
 // Unique makes a task unique ([EnqueueOptions]): while a task holds its unique key, no other task with that key is
 // stored. A task with the zero value is not unique.
 type Unique struct {
-	// By selects what tasks with equal unique keys have in common, in addition to their kind: a
-	// value of [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and
-	// policies do not matter.
+	// By selects the properties that tasks with equal unique keys have in common, in addition to
+	// their kind: [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and policies
+	// do not matter.
 	By UniqueBy
-	// WhileWaiting lets a task hold its unique key only until a worker claims it. A new task is then skipped only if
-	// the holder's run comes later, and sees everything that was written before the enqueue. A task also holds its key
-	// while it waits for a retry, a snooze, a start time or the end of a pause, unless another task took the key while
-	// it ran. Defaults to false: a task holds its key until it is done, dead, cancelled or deleted. A new task may then
-	// be skipped because of a running task that does not see the latest writes.
+	// WhileWaiting lets a task hold its unique key only until a worker claims it. A new task is then skipped only if the
+	// holder's run comes later, and sees everything that was written before the enqueue. A task also holds its key while
+	// it waits for a retry, a snooze, a start time or the end of a pause, unless another task took the key while it ran.
+	// Defaults to false: a task holds its key until it is done, dead, cancelled or deleted. A new task may then be
+	// skipped because of a running task that does not see the latest writes.
 	//
-	// Tasks with one key should have the same WhileWaiting and For: an enqueue applies its own values, and not the
-	// holder's.
+	// Tasks with one key should have the same WhileWaiting and For: an enqueue applies its own values, not the holder's.
 	WhileWaiting bool
 	// For lets a task hold its unique key for a time after its enqueue, 1 millisecond to 36,500 days, even if the task
 	// ends earlier. Defaults to 0: no such time. Set only one of For and WhileWaiting.
@@ -33,17 +32,17 @@ type Unique struct {
 	OnConflict Conflict
 }
 
-// UniqueBy is what tasks with equal unique keys have in common, alongside their kind.
-// [ByArgs], [ByFields], [ByKind] and [ByKey] make one.
+// UniqueBy selects the properties that tasks with equal unique keys have in common, in
+// addition to their kind. [ByArgs], [ByFields], [ByKind] and [ByKey] make one.
 type UniqueBy struct{ by uniquekey.By }
 
 // ByArgs makes tasks unique by their arguments, as encoding/json writes them.
 func ByArgs() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByArgs}} }
 
-// ByFields makes tasks unique by some fields of their arguments, which are a JSON object.
-// Pass the names that the JSON has, in any order. A field that is left out, for example by
-// omitempty, differs from a field that is null. A name that the JSON cannot have is an error: the name
-// of a field in an embedded struct with a tag, for example, or a name that two embedded structs share.
+// ByFields makes tasks unique by some fields of their arguments, which must be a JSON object. Pass the
+// names that the JSON has, in any order. A field that is left out, for example because of omitempty,
+// differs from a field that is null. A name that the JSON cannot have is an error, such as a field of
+// an embedded struct with a tag, or a name that two embedded structs share.
 func ByFields(names ...string) UniqueBy {
 	return UniqueBy{uniquekey.By{Form: uniquekey.ByFields, Fields: names}}
 }
@@ -51,33 +50,34 @@ func ByFields(names ...string) UniqueBy {
 // ByKind makes tasks unique only by their kind.
 func ByKind() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKind}} }
 
-// ByKey makes tasks unique by a text, which is not empty. It has nothing to do with
+// ByKey makes tasks unique by a text, which must not be empty. The text is unrelated to
 // EnqueueOptions.Key.
 func ByKey(key string) UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKey, Key: key}} }
 
-// Conflict is what happens to a new task if another task holds its unique key.
+// Conflict selects the treatment of a new task if another task holds its unique key.
 type Conflict int
 
 // The values of Conflict.
 const (
-	// ConflictSkip does not store the new task. The id of the holder is returned.
+	// ConflictSkip does not store the new task. The receipt has the id of the holder.
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
-	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the
-	// due time of the new task, and keeps its id, queue, priority, attempts and all else. If the holder runs, the new
-	// task is stored and takes the key. If the holder is finished and its time For lasts, the new task is skipped. A
+	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the due
+	// time of the new task, and keeps its id, queue, priority, attempts and all else. If the holder runs, the new task
+	// is stored and takes the key. If the holder is finished and its time For has not passed, the new task is skipped. A
 	// holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
 	// EnqueueOptions.Key: if the new task has another key, the error wraps [ErrInvalid].
 	ConflictReplace
 )
 
-// ReleaseUnique releases a unique key before the time of Unique.For has passed, so that the next task with that key is
-// stored. It is the key that an enqueue with args and by would take. ReleaseUnique reports whether it has released the
-// key. A task without For keeps its key: cancel or delete that task. The error wraps [ErrInvalid] for invalid values.
+// ReleaseUnique releases a unique key before the time of Unique.For has passed, so that the next task with that key
+// is stored. The key is the one that an enqueue with args and by would take. ReleaseUnique reports whether it has
+// released the key. A task without For keeps its key: cancel or delete that task. The error wraps [ErrInvalid] for
+// invalid values.
 func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueBy) (bool, error) {
 	if k.kind == nil {
-		return false, invalid("an empty Kind; make one with NewKind")
+		return false, invalid("the Kind is empty: make it with NewKind")
 	}
 	// With For the options are not zero, and By is needed.
 	p := newParams(k.kind, args, []EnqueueOptions{{Unique: Unique{By: by, For: minUniqueFor}}})
@@ -94,13 +94,13 @@ var ErrExists = errors.New("falldue: the task exists")
 // ExistsError is the error of an enqueue with [ConflictFail] if another task holds the
 // unique key, and of [Queue.Retry] if an unfinished one does. It wraps [ErrExists].
 type ExistsError struct {
-	// ID is the id of the holder, or 0 if an earlier task of the same call would be it.
+	// ID is the id of the holder, or 0 if the holder would be an earlier task of the same call.
 	ID int64
 }
 
 func (e *ExistsError) Error() string {
 	if e.ID == 0 {
-		return fmt.Sprintf("%v: an earlier one of the call has the same unique key", ErrExists)
+		return fmt.Sprintf("%v: an earlier task of the call has the same unique key", ErrExists)
 	}
 	return fmt.Sprintf("%v: task %d has the same unique key", ErrExists, e.ID)
 }

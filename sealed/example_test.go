@@ -173,7 +173,7 @@ func ExampleNew_rotation() {
 	fmt.Println(errors.Is(task.DecodeError, sealed.ErrUnknownKey), task.DecodeError)
 	// Output:
 	// 2 tasks need the key of 2025; more to look at: false
-	// true decode by the codec: sealed: unknown key "2025" of the payload of kind "pay"; the codec has ["2026"]
+	// true decode with the codec: sealed: unknown key "2025" of the payload of kind "pay"; the codec has ["2026"]
 }
 
 // A codec seals with its first key, and opens what was sealed with any of its keys.

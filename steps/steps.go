@@ -91,7 +91,7 @@ func do[T, A any](ctx context.Context, t falldue.Task[A], name string, isNil boo
 	}
 	calls := hooks.Of[interface{ Calls() hooks.TaskCalls }](&t).Calls()
 	if calls == nil {
-		return result, invalid("step %.101q of a Task that no worker runs; tasktest.NewTask and NewTaskOf make one for a test", name)
+		return result, invalid("step %.101q of a Task that belongs to no worker: for a test, make the Task with tasktest.NewTask or NewTaskOf", name)
 	}
 	step, err := calls.Steps().Begin(ctx, name)
 	if err != nil {

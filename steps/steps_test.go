@@ -133,7 +133,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		want string
 	}{
 		{nilErr, `step "nil": the function is nil`}, {nilTxErr, `step "nil": the function is nil`}, {nilFromErr, `step "nil": the function is nil`},
-		{literal, `step "literal" of a Task that no worker runs`},
+		{literal, `step "literal" of a Task that belongs to no worker`},
 		{within, `step "inner" begins while step "outer" runs`},
 		{long, `step "long": result of 11 bytes: must be up to 10 (Config.MaxPayload)`},
 		{invalid, `result of step "long": json: unsupported type: chan int`},

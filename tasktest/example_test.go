@@ -94,7 +94,7 @@ func ExampleNewTaskOf() {
 	task, record := tasktest.NewTaskOf(greet, "Ada", falldue.Config{DoneRetention: time.Hour})
 	fmt.Println(task.SetResult("Hello, Ada"), string(record.Result()))
 	// Output:
-	// falldue: invalid: a result of kind greet: its done tasks are deleted immediately; set KindConfig.DoneRetention, or Config.DoneRetention
+	// falldue: invalid: result of kind "greet": done tasks of the kind are deleted immediately; set KindConfig.DoneRetention or Config.DoneRetention
 	// <nil> "Hello, Ada"
 }
 

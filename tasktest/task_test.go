@@ -65,8 +65,8 @@ func TestNewTaskOf(t *testing.T) {
 		{kept, falldue.Config{}, ""},
 		{kept, falldue.Config{MaxPayload: 3}, "result"},
 		{plain, falldue.Config{DoneRetention: time.Hour}, ""},
-		{plain, falldue.Config{}, "a result of kind plain: its done tasks are deleted immediately"},
-		{never, falldue.Config{DoneRetention: time.Hour}, "a result of kind never: its done tasks are deleted immediately"},
+		{plain, falldue.Config{}, "result of kind \"plain\": done tasks of the kind are deleted immediately"},
+		{never, falldue.Config{DoneRetention: time.Hour}, "result of kind \"never\": done tasks of the kind are deleted immediately"},
 	} {
 		task, record := tasktest.NewTaskOf(c.kind, 42, c.cfg)
 		err := task.SetResult("done")
