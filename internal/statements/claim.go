@@ -20,6 +20,10 @@ const (
 	StateCancelled = "cancelled" // called off
 )
 
+// MaxBatch is the greatest number of rows of one statement. Many rows share a round
+// trip and a commit, and locks are still held for milliseconds only.
+const MaxBatch = 500
+
 // ClaimParams are the parameters of a claim's statements.
 type ClaimParams struct {
 	Tables dialect.Tables
@@ -50,10 +54,10 @@ claimed as ({claim})
 select * from claimed union all select {no slot} from slot where not taken`
 
 	claimDue = `due as materialized (select l.place, l.running, l.most, t.* from {lanes}
-cross join lateral (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
+cross join lateral (select * from (select {address} as version, fence, updated_at as anchor, claimed_by as previous from {tasks}
 where {in lane} and {since l.since} and updated_at <= {shift {now}, -({delay})}
-order by updated_at limit l.room{for update}) t{if slot}
-limit :limit)`
+order by updated_at limit {max batch}{for update}) d limit l.room) t{if slot}
+limit (select {int :limit}))`
 
 	claimUpdate = `update {tasks} t set {set claim}
 from due where t.{address} = due.version and t.fence = due.fence
@@ -68,10 +72,13 @@ returning {claimed}`
 // the place 0.
 //
 // Rows are locked one by one as the outer limit asks for them, so that a claim
-// of 100 locks 100. The planner does not know the room of a lane, and expects to
-// read a tenth of the lane. Each lane is scanned from its since on. Otherwise every
+// of 100 locks 100. Each lane is scanned from its since on. Otherwise every
 // claim would read the index entries of deleted rows again, which stay for as long
 // as an open snapshot may see them.
+//
+// The limit of [MaxBatch] is for the planner, which does not know the room of a lane:
+// it expects a tenth of MaxBatch, however long the lane is. The subquery hides :limit
+// from it, so that PostgreSQL keeps one plan for all limits.
 //
 // The statement finds a locked row again by its address. The address costs less than
 // the key, and is safe, since no other transaction can move a locked row. A row that
@@ -84,6 +91,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays("l.", p.Formulas) })
+	b.set("max batch", strconv.Itoa(MaxBatch))
 	b.set("address", cmp.Or(s.Caps.RowAddress, "id"))
 	b.setClaim("due.running", "case when t.max_attempts > 0 then t.max_attempts else due.most end")
 	b.set("claimed", ClaimedColumns.list("t.", map[string]string{

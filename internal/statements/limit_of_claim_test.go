@@ -2,6 +2,7 @@ package statements_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 // TestClaimsStopAtTheirLimit: on PostgreSQL claims and cleanings read a lane in the order of the index, and
 // no more of it than they take, however large the lane is and however its tasks are mixed with the tasks of other
-// lanes in the table.
+// lanes in the table. A claim's plan is kept, and not made anew for each claim.
 func TestClaimsStopAtTheirLimit(t *testing.T) {
 	t.Parallel()
 	db := testdb.Open(t, testdb.Postgres)
@@ -53,6 +54,13 @@ func TestClaimsStopAtTheirLimit(t *testing.T) {
 				p := planAfter(t, db, 0, mode, c.stmt, values, c.rows)
 				if !strings.Contains(p, "index scan using falldue_lane") || strings.Contains(p, "bitmap heap scan") || strings.Contains(p, "sort") {
 					t.Errorf("lanes of %d tasks: the %s, with %s, may read a whole lane:\n%s", size, name, mode, p)
+				}
+			}
+			if c.rows != nil {
+				few := maps.Clone(values)
+				few["limit"] = 1
+				if p := planAfter(t, db, 6, "auto", c.stmt, few, c.rows); strings.Contains(p, "'default") {
+					t.Errorf("lanes of %d tasks: the %s is planned anew for its values:\n%s", size, name, p)
 				}
 			}
 		}

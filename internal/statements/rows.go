@@ -123,21 +123,32 @@ type arrays struct{}
 
 func (arrays) from(b *builder, alias string, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	return unnest(b, columns) + " as " + alias + " (" + names + ")"
+	return unnest(b.arrays(columns)) + " as " + alias + " (" + names + ")"
 }
 
-// numbered is from with a column place, which counts the rows from 1.
+// numbered is from with a column place, which counts the rows from 1. The arrays are subqueries, so that the planner
+// does not see their lengths. Otherwise a plan for known values looks cheaper than a plan for all values, and
+// PostgreSQL plans each execution anew.
 func (arrays) numbered(b *builder, alias string, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	return unnest(b, columns) + " with ordinality as " + alias + " (" + names + ", place)"
+	hidden := b.arrays(columns)
+	for i, array := range hidden {
+		hidden[i] = "(select " + array + ")"
+	}
+	return unnest(hidden) + " with ordinality as " + alias + " (" + names + ", place)"
 }
 
-func unnest(b *builder, columns []column) string {
+// arrays returns a parameter for each column of the batch.
+func (b *builder) arrays(columns []column) []string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
 		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
 		parts[i] = b.server.Cast(array, c.Type.cast()) + "[]"
 	}
+	return parts
+}
+
+func unnest(parts []string) string {
 	if len(parts) == 1 { // by its full name: PostgreSQL would prefer a user's unnest that takes exactly this type
 		return "pg_catalog.unnest(" + parts[0] + ")"
 	}

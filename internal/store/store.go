@@ -33,9 +33,8 @@ var (
 // errUnencodable explains errors of the class [dialect.Unencodable].
 var errUnencodable = errors.New("falldue: a text has characters that the session cannot encode; connect with ?charset=utf8mb4, or to a database with the encoding UTF8")
 
-// MaxBatch is the greatest number of rows of one statement. Many rows share a round
-// trip and a commit, and locks are still held for milliseconds only.
-const MaxBatch = 500
+// MaxBatch is the greatest number of rows of one statement.
+const MaxBatch = statements.MaxBatch
 
 // Store runs falldue's statements on a database.
 type Store struct {
