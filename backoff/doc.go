@@ -6,7 +6,7 @@
 // the elapsed time. The wait after the n-th failure is drawn uniformly from
 // delay to delay + jitter.
 //
-// A policy is written in Go, by the function of a preset:
+// Write a policy in Go, with the function of a preset:
 //
 //	backoff.Arctan(24 * time.Hour).WithMaxAttempts(20)
 //	backoff.Geometric(5*time.Second, 260*time.Second, 10).WithJitter("0.2 * delay")
@@ -21,7 +21,7 @@
 // their source. If the delay of a text is only a preset, the policy also has the
 // jitter and the limits of that preset, and the clauses that follow replace
 // them. Inside a larger formula, a preset means only its delay. [Parse]
-// replaces a preset by its formulas, so a stored policy shows its formulas, can
+// replaces a preset with its formulas, so a stored policy shows its formulas, can
 // be edited, and does not change when a preset does.
 //
 // Some presets have no limit, because their originals have none: [Constant],

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Override is a change of policies: it makes another policy of each. The zero Override
-// changes nothing. An Override is immutable.
+// Override is a change of policies: it turns each policy into another one. The zero
+// Override changes nothing. An Override is immutable.
 type Override struct {
 	text string
 	body map[string]clause
@@ -26,12 +26,12 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 	return map[string]sqlgen.Expr{"original": original, "own": original}
 }
 
-// ParseOverride parses the text of an override. It has the clauses of a policy, see
-// [Parse], and each clause may be missing. In the delay, original is the delay of the policy
-// that is changed. In the jitter it is that policy's jitter. own is an alias of original.
+// ParseOverride parses the text of an override. The text has the clauses of a policy, see
+// [Parse], and each clause may be missing. In the delay, original is the delay of the original
+// policy. In the jitter, original is that policy's jitter. own is an alias of original.
 //
 //	4 * original                  all delays four times as long
-//	max(original, 1h)             delays of an hour at least
+//	max(original, 1h)             delays of at least an hour
 //	5m; jitter 1m                 another delay, and another jitter
 //	attempts 50                   another limit
 //	start 0s                      new tasks no longer expire
@@ -64,7 +64,7 @@ func withoutPrefix(err error) error {
 	return err
 }
 
-// OverrideWith returns the override that replaces every policy by p.
+// OverrideWith returns the override that replaces every policy with p.
 func OverrideWith(p Policy) (Override, error) {
 	if p.err != nil {
 		return Override{}, p.err
@@ -117,8 +117,8 @@ func (o Override) UsesOriginal() bool {
 	return short.Delay().String() != long.Delay().String()
 }
 
-// Of returns what the override makes of a policy. [Policy.Err] reports why it cannot be
-// made: formulas that become too large, for example.
+// Of returns the policy that the override makes from the original policy. [Policy.Err]
+// reports an invalid result, such as formulas that become too large.
 func (o Override) Of(own Policy) Policy {
 	own = own.orDefault()
 	if own.err != nil || len(o.body) == 0 {

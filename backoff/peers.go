@@ -23,8 +23,8 @@ func Sidekiq() Policy { return fromPreset("sidekiq") }
 func Cenkalti() Policy { return fromPreset("cenkalti") }
 
 // PubSub doubles the wait from min to max. Both are at most 10 minutes. The
-// documentation of Pub/Sub does not say by what factor its wait grows: 2 is an
-// assumption.
+// documentation of Pub/Sub does not name the factor by which the wait grows: 2 is
+// an assumption.
 //
 // Source: How does the exponential backoff configured in Google Pub/Sub's
 // RetryPolicy work?, Stack Overflow; Pub/Sub reference, RetryPolicy.

@@ -56,10 +56,10 @@ func (p Policy) readable() Policy {
 	text := p.String()
 	again, err := parse(text)
 	if err == nil && again.String() != text {
-		err = fmt.Errorf("it is read as %s", again)
+		err = fmt.Errorf("the parsed policy is %s", again)
 	}
 	if err != nil {
-		return invalid(fmt.Errorf("backoff: the text of the policy cannot be read again: %w", err))
+		return invalid(fmt.Errorf("backoff: the text of the policy does not parse as the same policy: %w", err))
 	}
 	return p
 }
@@ -142,10 +142,10 @@ func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 	return p.withError(checkSpan(clauseElapsed, d.Seconds()), "")
 }
 
-// WithStartWithin returns a copy of p under which a task expires that has not begun its
-// first attempt d after its due time, from 0 to [sqlgen.MaxDelay] seconds. The due time is
-// the time of the enqueue plus the task's delay, or the task's RunAt. 0 means no limit.
-// [Policy.Err] reports any other d.
+// WithStartWithin returns a copy of p in which a task expires unless its first attempt begins
+// within d of its due time. d is from 0 to [sqlgen.MaxDelay] seconds, and 0 means no limit. The
+// due time is the time of the enqueue plus the task's delay, or the task's RunAt. [Policy.Err]
+// reports any other d.
 //
 // An expired task is cancelled, with the reason as its error. Tasks that have begun an attempt
 // do not expire: see WithMaxElapsed.

@@ -234,7 +234,7 @@ func TestAPolicyThatIsAcceptedCanBeReadAgain(t *testing.T) {
 		text := "max(" + strings.Repeat("n*.12345678901234568,", terms) + "n)"
 		p, err := backoff.Parse(text)
 		if err != nil {
-			if !strings.Contains(err.Error(), "when it is written in full: must be at most 4096") {
+			if !strings.Contains(err.Error(), "with all parts inserted: must be at most 4096") {
 				t.Errorf("%d terms are refused, but not because of their size: %v", terms, err)
 			}
 			break

@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Preset is a policy with named parameters. Its formulas are text, in which a
-// parameter is used by its name, like n.
+// Preset is a policy with named parameters. Its formulas are texts that use a
+// parameter by its name, like n.
 type Preset struct {
 	// Name is the name of the preset in a policy's text.
 	Name string `json:"name"`
@@ -42,7 +42,7 @@ type Param struct {
 	Name string `json:"name"`
 	// Doc describes the parameter.
 	Doc string `json:"doc"`
-	// Kind is what the parameter measures.
+	// Kind is the kind of value that the parameter takes.
 	Kind ParamKind `json:"kind"`
 	// Default is the default value, as text.
 	Default string `json:"default"`
@@ -52,7 +52,7 @@ type Param struct {
 	Max float64 `json:"max"`
 }
 
-// ParamKind is what a parameter measures.
+// ParamKind is the kind of value that a parameter takes.
 type ParamKind string
 
 // The kinds of parameters.
@@ -105,9 +105,9 @@ func Presets() []Preset {
 // presets are all presets, grouped by source.
 var presets = slices.Concat(curvePresets, snsPresets, visualizationPresets, jitterPresets, peerPresets)
 
-// Policy returns the policy of the preset with the given arguments. Each must be
-// a constant formula. A parameter without an argument has its default. The
-// error names the argument that is unknown, given twice, or out of range.
+// Policy returns the policy of the preset with the given arguments. Each must
+// be a constant formula. A parameter without an argument has its default value.
+// The error names the argument that is unknown, given twice, or out of range.
 func (p Preset) Policy(args []sqlgen.MacroArg) (Policy, error) {
 	policy, err := p.expand(args)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	Goose Format = "goose"
 	// GolangMigrate has one file for each direction: N_name.up.sql, N_name.down.sql.
 	GolangMigrate Format = "golang-migrate"
-	// Atlas has one file of plain SQL for each migration, without the way back.
+	// Atlas has one file of plain SQL for each migration, without a down migration.
 	Atlas Format = "atlas"
 )
 
@@ -42,9 +42,9 @@ type DumpParams struct {
 	Start int64
 }
 
-// Dump returns the migrations of an engine as files for another tool, oldest first.
-// Its error wraps [ErrFormat] for an unknown format. It also returns an error for a
-// negative Start, and for Tables that are not valid for d.
+// Dump returns the migrations of an engine as files for another tool, oldest first. The
+// error wraps [ErrFormat] for an unknown format. Dump also returns an error for a negative
+// Start, and for Tables that are not valid for d.
 func Dump(d dialect.Server, p DumpParams) ([]File, error) {
 	format, start := p.Format, cmp.Or(p.Start, 1)
 	if !slices.Contains(Formats, format) {

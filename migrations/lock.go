@@ -79,7 +79,7 @@ func locked(ctx context.Context, err error, db rowQueryer, lock, holder string, 
 	if db.QueryRowContext(ctx, holder, args...).Scan(&who) != nil || !who.Valid {
 		who.String = "another session"
 	}
-	return fmt.Errorf("%w: %s is held by %s; end that session if it does not migrate", err, lock, who.String)
+	return fmt.Errorf("%w: %s is held by %s; end that session if it is not migrating", err, lock, who.String)
 }
 
 // ErrLockLost is wrapped by the errors of a [Migrator] whose session no longer had the

@@ -81,10 +81,10 @@ var ErrNewer = errors.New("the tables are of a newer release of falldue")
 // then, and the version of the tables is unknown.
 var ErrForeign = errors.New("another tool has created the tables")
 
-// Migrator runs the migrations of one database. Any number of processes can migrate
-// the database at the same time: one process does the work, and the others wait for it,
-// up to 5 minutes. The error after that names the session that holds the lock, if the
-// server shows it.
+// Migrator runs the migrations of one database. Any number of processes can migrate the
+// database at the same time: one process does the work, and the others wait for it, up to 5
+// minutes. The error of a process that gave up names the session that holds the lock, if
+// the server shows it.
 type Migrator struct {
 	db          *sql.DB
 	files       fs.FS
@@ -231,7 +231,7 @@ func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) 
 	}
 	sources := p.ListSources()
 	if newest := sources[len(sources)-1].Version; there > newest {
-		return there, fmt.Errorf("%w: they are at version %d, and this release knows up to %d; use that release, or one after it", ErrNewer, there, newest)
+		return there, fmt.Errorf("%w: the version is %d, and this release supports up to %d; use the newer release", ErrNewer, there, newest)
 	}
 	return there, nil
 }

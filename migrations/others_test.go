@@ -20,12 +20,12 @@ import (
 func TestAHeldLockIsNamed(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		db := testdb.Open(t, engine)
-		hold, want := "", `gave up after 200ms: .*lock.* is held by connection \d+ \(user \w+, host .+\); end that session if it does not migrate`
+		hold, want := "", `gave up after 200ms: .*lock.* is held by connection \d+ \(user \w+, host .+\); end that session if it is not migrating`
 		switch {
 		case engine == testdb.TiDB, engine == testdb.MySQL && os.Getenv(testdb.KeyspacesVariable) != "": // TiDB and Vitess do not say which
-			want = `gave up after 200ms: .*lock.* is held by another session; end that session if it does not migrate`
+			want = `gave up after 200ms: .*lock.* is held by another session; end that session if it is not migrating`
 		case engine == testdb.Postgres:
-			want = `gave up after 200ms: advisory lock \d+ is held by server process \d+ \(user \w+, application .*, idle\); end that session if it does not migrate`
+			want = `gave up after 200ms: advisory lock \d+ is held by server process \d+ \(user \w+, application .*, idle\); end that session if it is not migrating`
 		case engine == testdb.SQLite:
 			file := filepath.Join(t.TempDir(), "held.db") // whose waits are short
 			db = sqlx.MustOpen("sqlite", "file:"+file+"?_pragma=busy_timeout(10)")

@@ -1,5 +1,5 @@
-// Package signals turns what falldue does into metrics, log lines and health checks. It links only
-// the standard library. Modules otelfalldue and promfalldue export its metrics to OpenTelemetry and
+// Package signals provides metrics, log lines and health checks for falldue. It links only the
+// standard library. Modules otelfalldue and promfalldue export the metrics to OpenTelemetry and
 // Prometheus:
 //
 //	m, err := promfalldue.New(prometheus.DefaultRegisterer, promfalldue.Config{})
@@ -8,5 +8,5 @@
 //
 // [Metrics] is the table of all metrics. A [Recorder] measures what this process does, a [Sampler]
 // reads the state of the database, [LogRuns] writes a line for each run, and [Health] answers the
-// probes of Kubernetes. [JoinHooks] makes room for hooks of your own.
+// probes of Kubernetes. [JoinHooks] adds your own hooks.
 package signals

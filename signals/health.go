@@ -29,13 +29,13 @@ const (
 //	{"ok":false,"why":"the database has not answered for 1m2s","handlers":{"default":4}}
 //
 // livez fails if [falldue.Queue.Run] has returned an error, or if the worker has tried no statement
-// for 5 minutes: a restart may help. It does not ask the database, and an unavailable database does
-// not fail it.
+// for 5 minutes: a restart may help. livez does not query the database, and an unavailable database
+// does not fail it.
 //
 // readyz fails until Run has checked policies and tables, when the worker stops, and if the database
-// has not answered for 45 seconds. In a process that has not called Run, it asks the database.
+// has not answered for 45 seconds. In a process that has not called Run, readyz queries the database.
 //
-// Waiting tasks fail neither: to end workers while tasks wait makes them wait longer.
+// Waiting tasks fail neither probe, since ending workers would make the tasks wait longer.
 func Health(q *falldue.Queue) http.Handler {
 	read := hooks.Of[interface{ Health() worker.Health }](q).Health
 	ask := func(ctx context.Context) error {
@@ -95,7 +95,7 @@ func notReady(h worker.Health, now time.Time) string {
 	case h.Ended:
 		return "the worker has ended"
 	case h.Stopping:
-		return "the worker stops"
+		return "the worker is stopping"
 	case h.Checking:
 		return "the worker has not checked policies and tables yet"
 	case h.Running && away > silent:

@@ -78,7 +78,7 @@ func TestHealthFollowsTheWorker(t *testing.T) {
 			}
 		}()
 		<-stopping
-		if why := wantProbes(t, h, "while it stops", 200, 503); why != "the worker stops" {
+		if why := wantProbes(t, h, "while it stops", 200, 503); why != "the worker is stopping" {
 			t.Errorf("while it stops: %s", why)
 		}
 		close(begin)

@@ -2,9 +2,9 @@ package signals
 
 import "github.com/falldue/falldue"
 
-// JoinHooks returns hooks that call the hooks of each set, in the order of the list: a Config has room
-// for one set. A hook that no set has stays nil, and costs nothing. A panic of one hook does not
-// keep the worker from calling the next one.
+// JoinHooks joins sets of hooks into one, since a Config takes one set. The hooks of all sets are
+// called, in the order of the list. A hook that no set has stays nil, and costs nothing. After a panic
+// of one hook, the worker still calls the next one.
 func JoinHooks(list ...falldue.Hooks) (joined falldue.Hooks) {
 	for _, h := range list {
 		joined.Event = join(joined.Event, h.Event)

@@ -14,16 +14,16 @@ import (
 type LogOptions struct {
 	// Success is the level of runs that did not fail. Defaults to slog.LevelInfo.
 	Success slog.Level
-	// SampleDone is the part of successful runs that have a line, from 0 to 1. Defaults to 1; a
-	// negative value logs none. Other runs always have one.
+	// SampleDone is the fraction of successful runs that are logged, from 0 to 1. Defaults to 1. A
+	// negative value logs none. Other runs are always logged.
 	SampleDone float64
 }
 
-// LogRuns returns middleware for [falldue.Queue.Use] that logs a line for each run, "falldue: run".
-// Its keys are task, kind, queue, attempt, outcome, took and lag, and error and stack if there are
-// any. Dead tasks have the level Error, and other failures Warn. The line has the context of the
-// run, so that a handler of slog that reads traces from contexts adds them: add LogRuns after the
-// middleware that begins spans. A nil logger is [slog.Default].
+// LogRuns returns middleware for [falldue.Queue.Use] that logs a line for each run, "falldue: run". Its
+// keys are task, kind, queue, attempt, outcome, took and lag, and error and stack if there are any.
+// Dead tasks have the level Error, and other failures Warn. The line is logged with the context of the
+// run, so an slog handler can add the trace: add LogRuns after the middleware that begins spans. A nil
+// logger is [slog.Default].
 func LogRuns(logger *slog.Logger, o LogOptions) falldue.Middleware {
 	if logger == nil {
 		logger = slog.Default()

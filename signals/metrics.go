@@ -33,8 +33,8 @@ type Metric struct {
 	// Operation is the value of the attribute messaging.operation.name, which the conventions of
 	// OpenTelemetry require of some metrics, or "".
 	Operation string
-	// State reports whether the metric describes the database, and so has the same value in all
-	// processes. Aggregate such metrics with max, never with sum.
+	// State reports whether the metric describes the database. Such a metric has the same value in all processes:
+	// aggregate it with max, never with sum.
 	State bool
 }
 

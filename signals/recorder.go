@@ -39,7 +39,7 @@ const (
 
 // RecorderConfig has the settings of a Recorder. The zero value is ready for use.
 type RecorderConfig struct {
-	// MaxKinds is the number of kinds that have labels of their own. Defaults to 200.
+	// MaxKinds is the number of kinds with a label value of their own. Further kinds count as "other". Defaults to 200.
 	MaxKinds int
 }
 
@@ -174,9 +174,9 @@ func (r *Recorder) bound(label, value string) string {
 // begun are outcomes that handled kinds have from the beginning.
 var begun = []falldue.Outcome{falldue.OutcomeDone, falldue.OutcomeDead, falldue.OutcomeDiscarded, falldue.OutcomeLost}
 
-// Begin makes the series of rare events begin with 0, for the queues and kinds that a queue handles: runs that ended
-// as done, dead, discarded or lost, stuck handlers, and lost claims. The function increase of Prometheus overlooks
-// the first event of a series that begins with it. Exporters call Begin before each export.
+// Begin sets the series of rare events to 0, for the queues and kinds that a queue handles: runs that ended as done,
+// dead, discarded or lost, stuck handlers, and lost claims. Without the 0, the function increase of Prometheus misses
+// the first event. Exporters call Begin before each export.
 func (r *Recorder) Begin(q *falldue.Queue) {
 	ctx, cfg := context.Background(), hooks.Of[interface{ WorkerConfig() worker.Config }](q).WorkerConfig()
 	if len(cfg.Handlers) == 0 {

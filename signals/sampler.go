@@ -14,10 +14,10 @@ import (
 
 // SamplerConfig has the settings of a Sampler. The zero value is ready for use.
 type SamplerConfig struct {
-	// Every is how old a sample may be before it is computed again: 1 second or more. Defaults to 15
-	// seconds. It grows to 20 times as long as a sample takes.
+	// Every is the age at which a sample is computed again: 1 second or more. Defaults to 15 seconds. If
+	// samples take long, it grows to 20 times their duration.
 	Every time.Duration
-	// Timeout is the longest time for a sample. Defaults to 5 seconds.
+	// Timeout limits the time for computing a sample. Defaults to 5 seconds.
 	Timeout time.Duration
 }
 
@@ -32,11 +32,11 @@ const (
 	staleAfter = 3
 )
 
-// Sampler reads the state of a database for metrics. All processes on the database share one sample,
-// through table sample: the process that finds the sample old computes the next one. Without calls of
-// Collect nothing is read. A Sampler is safe for concurrent use.
+// Sampler reads the state of the database for metrics. All processes on the database share one sample,
+// in the table sample: the process that finds the sample old computes the next one. Nothing is read
+// without calls of Collect. A Sampler is safe for concurrent use.
 //
-// A process that cannot write to the table computes the sample for itself, at the same pace.
+// A process that cannot write to the table computes its own samples, at the same pace.
 type Sampler struct {
 	cfg   SamplerConfig
 	queue *falldue.Queue
@@ -65,8 +65,8 @@ func NewSampler(q *falldue.Queue, cfg SamplerConfig) *Sampler {
 }
 
 // Collect calls f with each value of the metrics that are [Metric.Sampled]. It reads the sample first
-// if this process's copy is old. If that fails, or if the sample is much too old, Collect leaves the
-// state out, and falldue_sample_age_seconds grows.
+// if this process's copy is old. If reading fails, or if the sample is much too old, Collect omits the
+// state, and falldue_sample_age_seconds grows.
 func (s *Sampler) Collect(ctx context.Context, f func(m *Metric, v float64, values ...string)) {
 	s.refresh(ctx)
 	s.mu.Lock()

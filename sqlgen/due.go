@@ -15,13 +15,13 @@ type DueParams struct {
 	Table string
 	// AttemptsColumn counts the failed attempts of a task, in any numeric type.
 	AttemptsColumn string
-	// UpdatedAtColumn holds the moment at which the delay begins: a TIMESTAMP
-	// or DATETIME on MySQL, MariaDB and TiDB, a timestamptz or timestamp on
-	// PostgreSQL, and on SQLite whatever julianday reads: the text that
-	// CURRENT_TIMESTAMP and datetime() give, or a Julian day.
+	// UpdatedAtColumn is the time at which the delay begins: a TIMESTAMP or
+	// DATETIME on MySQL, MariaDB and TiDB, a timestamptz or timestamp on
+	// PostgreSQL. On SQLite it is any value that julianday reads: the text of
+	// CURRENT_TIMESTAMP or datetime(), or a Julian day.
 	UpdatedAtColumn string
-	// UTC is for a DATETIME, or a timestamp without time zone, whose values are in
-	// UTC. By default, values are in the session's time zone, in which now() fills
+	// UTC is for a DATETIME, or a timestamp without time zone, with values in UTC.
+	// By default, values are in the session's time zone, as now() stores them in
 	// such a column. TIMESTAMP and timestamptz columns need that default. SQLite
 	// ignores UTC: its times are always in UTC.
 	//
@@ -35,7 +35,7 @@ type DueParams struct {
 //
 //	updated_at <= now - f(attempts)
 //
-// for a table with any other columns. now is the time of the database's clock. The wait
+// for a table with any other columns. now is the time on the database's clock. The wait
 // is elapsed time, even across the beginning or the end of summer time. The delay is exact
 // to the microsecond, and does not include the jitter.
 //
@@ -63,10 +63,10 @@ func Due(d dialect.Dialect, f Formula, p DueParams) (string, error) {
 
 func column(d dialect.Dialect, table, name string) (string, error) {
 	if name == "" {
-		return "", errors.New("no name was given")
+		return "", errors.New("must not be empty")
 	}
 	if strings.ContainsRune(table+name, 0) {
-		return "", fmt.Errorf("the name %q has a NUL in it", table+name)
+		return "", fmt.Errorf("%q: must not contain NUL", table+name)
 	}
 	if table == "" {
 		return d.Quote(name), nil

@@ -39,9 +39,9 @@ func TestDueReads(t *testing.T) {
 		}
 	}
 	for want, params := range map[string]DueParams{
-		"sqlgen: the attempts column: no name was given":                   {UpdatedAtColumn: "u"},
-		"sqlgen: the updated-at column: no name was given":                 {AttemptsColumn: "a"},
-		"sqlgen: the attempts column: the name \"a\\x00\" has a NUL in it": {AttemptsColumn: "a\x00", UpdatedAtColumn: "u"},
+		"sqlgen: the attempts column: must not be empty":                {UpdatedAtColumn: "u"},
+		"sqlgen: the updated-at column: must not be empty":              {AttemptsColumn: "a"},
+		"sqlgen: the attempts column: \"a\\x00\": must not contain NUL": {AttemptsColumn: "a\x00", UpdatedAtColumn: "u"},
 	} {
 		if _, err := Due(dialectOf(t, dialect.MySQL), formula(t, "n"), params); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)

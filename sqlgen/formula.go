@@ -54,13 +54,13 @@ func CompileJitter(e Expr, delay Formula) (Formula, error) {
 const maxDivisions = 6
 
 var (
-	errTooLarge  = errors.New("sqlgen: the formula is too large once the delay is put into the jitter; name the delay less often")
+	errTooLarge  = errors.New("sqlgen: the formula is too large with the delay inserted into the jitter; name the delay less often")
 	errDivisions = fmt.Errorf("sqlgen: the formula nests divisors that may be 0 more than %d deep; keep them from 0 with max", maxDivisions)
 )
 
 func compile(e Expr, g guard) (Formula, error) {
 	if n := len(e.String()); n > MaxText { // Parse could not read what String writes
-		return Formula{}, fmt.Errorf("sqlgen: the formula has %d bytes when it is written in full: must be at most %d", n, MaxText)
+		return Formula{}, fmt.Errorf("sqlgen: the formula has %d bytes with all parts inserted: must be at most %d", n, MaxText)
 	}
 	body := clamp(g.expr(e), 0, MaxDelay)
 	if body.size(maxRendered) <= 0 {
@@ -176,8 +176,9 @@ func (f Formula) byAttempts(attempts, inside, above, below string) string {
 }
 
 // Value returns the value, in seconds, of a formula that depends on neither n
-// nor the delay, such as the argument of a preset. It is not limited to the range
-// of delays. ok is false if e depends on n or the delay, or is invalid.
+// nor the delay, such as the argument of a preset. The value is not limited to
+// the range of delays. ok is false if e depends on n or the delay, or is
+// invalid.
 func Value(e Expr) (seconds float64, ok bool) {
 	if !constant(e) || check(e, false) != nil {
 		return 0, false

@@ -74,8 +74,8 @@ func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
 // delay for the delay at the same n.
 func ParseJitter(text string) (Expr, error) { return ParseWith(text, Scope{Jitter: true}) }
 
-// ParseWith is like [Parse] with the names and macros of scope. They are replaced
-// while parsing, so they do not occur in the tree.
+// ParseWith is like [Parse] with the names and macros of scope. They are
+// replaced during parsing, so they do not occur in the tree.
 func ParseWith(text string, scope Scope) (Expr, error) {
 	if len(text) > MaxText {
 		return nil, &SyntaxError{text, MaxText, fmt.Sprintf("the text has %d bytes; a formula has at most %d", len(text), MaxText)}

@@ -11,19 +11,19 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Clock is the clock of a database, which a test can move ahead. Real time also passes on it. All queues that use it
-// see the same time, even in other processes.
+// Clock is the clock of a database, which a test can move ahead. Real time also passes on it. All queues that use the
+// clock see the same time, even in other processes.
 type Clock struct {
 	clock *store.TestClock
 }
 
-// NewClock returns the clock of db. Every queue that [falldue.New] makes on db from then on uses it, until the test
-// ends; make the queue after it. To share the clock, another process, or a test with another pool on the same database,
-// calls NewClock, too.
+// NewClock returns the clock of db. From then on until the test ends, every queue that [falldue.New] makes on db uses
+// the clock: make the queue after the clock. To share the clock, another process, or a test with another pool on the
+// same database, calls NewClock, too.
 //
-// The clock is a table, falldue_test_clock, which stays in the database: the next test on that database continues at
-// the time at which this one stopped. Use NewClock only on databases for tests. Tasks that a queue without the clock
-// enqueued there, or a queue before NewClock, keep their times.
+// The clock is a table, falldue_test_clock, which stays in the database. The next test on that database continues at
+// the time at which this one stopped. Use NewClock only on databases for tests. Tasks enqueued by a queue without the
+// clock, or by a queue made before NewClock, keep their times.
 //
 // Queues that package pgxqueue makes on a *pgxpool.Pool of that database use the clock, too, if you pass the pool in
 // pools.
@@ -53,22 +53,21 @@ func (c *Clock) Now(t testing.TB) time.Time {
 func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	t.Helper()
 	if d < 0 {
-		t.Fatalf("tasktest: the clock cannot be moved by %v: must be 0 or more", d)
+		t.Fatalf("tasktest: move the clock by %v: must be 0 or more", d)
 	}
 	if err := c.clock.Move(t.Context(), d); err != nil {
 		t.Fatalf("tasktest: move the test clock: %v", err)
 	}
 }
 
-// Advance moves the clock ahead by d, and runs each task when it falls due, as [Drain] does.
-// It returns the tasks that ran, in that order. The clock jumps from one due time to the
-// next, so a day of retries takes only as long as its runs.
+// Advance moves the clock ahead by d, and runs each task when it falls due, as [Drain] does. It returns the tasks in
+// the order in which they ran. The clock jumps from one due time to the next, so a day of retries takes only as long
+// as its runs.
 //
-// Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it
-// handles. If a limit delays a task, the clock also stops when the limit admits the task. The
-// schedules that [periodic.New] has made on q enqueue their tasks on the way. At each stop and at
-// the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks
-// tasks that run after others, as workers do.
+// Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. If a limit
+// delays a task, the clock also stops when the limit admits the task. The schedules that [periodic.New] has made on q
+// enqueue their tasks on the way. At each stop and at the end, Advance also deletes the tasks whose retention has
+// expired, and cancels or unblocks tasks that depend on others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker, in this process or another, runs a task of q's tables,
 // since the lease of the task would expire. It ends the test if a task runs for longer than 10 seconds.
@@ -79,7 +78,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list []Ran) {
 	t.Helper()
 	if d < 0 {
-		t.Fatalf("tasktest: the clock cannot be moved by %v: must be 0 or more", d)
+		t.Fatalf("tasktest: move the clock by %v: must be 0 or more", d)
 	}
 	if uses, _ := hooks.StoreOf(q).HasTestClock(); !uses {
 		t.Fatal(lateClock)
@@ -130,7 +129,7 @@ func drainAll(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 	t.Helper()
 	for {
 		if err := hooks.Of[queue](q).CleanAndJudge(t.Context()); err != nil {
-			t.Fatalf("tasktest: look at tasks that run after others: %v", err)
+			t.Fatalf("tasktest: check tasks that depend on others: %v", err)
 		}
 		ran, next := drain(t, q)
 		list = append(list, ran...)
@@ -158,7 +157,7 @@ func waitForWorkers(t testing.TB, q *falldue.Queue) (waited bool) {
 			return waited
 		}
 		if waited = true; time.Since(begun) > maxRunning {
-			t.Fatalf("tasktest: the clock cannot be moved while a task runs, whose lease would end: %s runs for longer than %v", running, maxRunning)
+			t.Fatalf("tasktest: the clock cannot be moved while a task runs, since the task's lease would end: %s has run for more than %v", running, maxRunning)
 		}
 		<-tick.C
 	}

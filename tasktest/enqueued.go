@@ -18,13 +18,13 @@ type Enqueued[A any] struct {
 	Args A
 }
 
-// All returns the tasks of a kind that are not finished, in the order of their ids.
+// All returns the unfinished tasks of a kind, ordered by their ids.
 func All[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
 	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) { return ops.New(q).Tasks(t.Context(), f, o) })
 }
 
-// AllTx is like [All] in tx: it sees what tx has enqueued.
+// AllTx is like [All] inside tx: it also returns tasks that tx has enqueued.
 func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
 	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) {
@@ -33,13 +33,13 @@ func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[
 }
 
 // RequireEnqueued ends the test unless exactly one unfinished task of a kind has the arguments args. It returns that
-// task. Arguments are compared after they have been stored as JSON and read again.
+// task. Arguments are compared after a round trip through JSON.
 func RequireEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
 	return requireOne(t, k, All(t, q, k), args)
 }
 
-// RequireEnqueuedTx is like [RequireEnqueued] in tx: it sees what tx has enqueued.
+// RequireEnqueuedTx is like [RequireEnqueued] inside tx: it also sees tasks that tx has enqueued.
 func RequireEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
 	return requireOne(t, k, AllTx(t, q, tx, k), args)
@@ -51,8 +51,7 @@ func RequireNoneEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A
 	requireNone(t, k, All(t, q, k))
 }
 
-// RequireNoneEnqueuedTx is like [RequireNoneEnqueued] in tx: it sees what tx has
-// enqueued.
+// RequireNoneEnqueuedTx is like [RequireNoneEnqueued] inside tx: it also sees tasks that tx has enqueued.
 func RequireNoneEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) {
 	t.Helper()
 	requireNone(t, k, AllTx(t, q, tx, k))

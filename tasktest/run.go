@@ -16,9 +16,9 @@ type Ran struct {
 	Kind, Queue string
 	// Attempt is the number of the attempt.
 	Attempt int
-	// State is the state to which the task went: done, dead, open if it is retried under
-	// its policy, snoozed if the handler asked for that or for RetryAfter, or cancelled if
-	// another caller cancelled or deleted it in the meantime, or if it had not started in time. It is "" if its lease was lost.
+	// State is the new state of the task: done, dead, open for a retry under its policy, or snoozed if the handler
+	// returned Snooze, Again or RetryAfter. It is cancelled if another caller cancelled or deleted the task in the
+	// meantime, or if the task had not started in time. It is "" if the lease was lost.
 	State falldue.State
 	// Err is the error that the handler returned, or nil. If the task was cancelled or lost, Err
 	// is [falldue.ErrCancelled] or [falldue.ErrLeaseLost] instead, whatever the handler returned.
@@ -58,8 +58,8 @@ type queue interface {
 }
 
 // Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. It returns the
-// tasks in the order in which they ran. Tasks that fall due later stay. Drain ends the test after 100,000 runs, because
-// some task is always due again.
+// tasks in the order in which they ran. Tasks that fall due later stay. Drain ends the test after 100,000 runs, since
+// a task that is due again after each run would never let it end.
 func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	t.Helper()
 	list, _ := drain(t, q)

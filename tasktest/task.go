@@ -18,11 +18,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// NewTask makes a task by hand, to call a handler without a database. Its methods work, and the record has the calls of
-// the handler. The task is attempt 1, with the id 1; set its fields to change that. Its arguments are args after they
-// were encoded as JSON and decoded again, as in a worker, so fields that JSON leaves out are lost. The task accepts a
-// result, as for a kind whose done tasks are kept; [NewTaskOf] accepts one only if the kind keeps them. NewTask panics
-// if args cannot be encoded as JSON, or cannot be decoded again.
+// NewTask makes a task for calling a handler without a database. The task's methods work, and the Record has the
+// handler's calls of them. The task is attempt 1, with the id 1; set its fields to change that. Its arguments are
+// args, encoded as JSON and decoded again as in a worker, so fields that JSON leaves out are lost. The task accepts a
+// result, as in a kind that keeps done tasks. A task from [NewTaskOf] accepts a result only if its kind keeps them.
+// NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
@@ -80,14 +80,14 @@ type Record struct {
 	stopping bool
 }
 
-// Progress is a report of a handler, as it is stored: the fraction is from 0 to 1, to a
+// Progress is a report of a handler, as it is stored. The fraction is from 0 to 1, to a
 // millionth, and the message is cut after 16 KiB.
 type Progress struct {
 	Fraction float64
 	Message  string
 }
 
-// Progress returns what the handler has reported, in that order.
+// Progress returns the reports of the handler, in their order.
 func (r *Record) Progress() []Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,10 +152,10 @@ func (c calls) Progress(fraction float64, message string) {
 // KeepsDone reports whether SetResult may have a result.
 func (c calls) KeepsDone() bool { return c.r.keepsDone }
 
-// Asked returns the outcome that a handler asks for with the error that it returns:
-// [falldue.OutcomeDone], OutcomeRetried, OutcomeRetriedAfter, OutcomeSnoozed, OutcomeRepeated or OutcomeDiscarded.
-// For OutcomeSnoozed, OutcomeRepeated and OutcomeRetriedAfter it also returns how long the task will wait. A worker
-// makes a task dead instead of retrying it if its policy allows no further attempt.
+// Asked returns the outcome that a handler's error asks for: [falldue.OutcomeDone], OutcomeRetried,
+// OutcomeRetriedAfter, OutcomeSnoozed, OutcomeRepeated or OutcomeDiscarded. For OutcomeSnoozed, OutcomeRepeated and
+// OutcomeRetriedAfter it also returns how long the task will wait. A worker makes a task dead instead of retrying it
+// if its policy allows no further attempt.
 func Asked(err error) (falldue.Outcome, time.Duration) {
 	if err == nil {
 		return falldue.OutcomeDone, 0

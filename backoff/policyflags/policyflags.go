@@ -31,17 +31,17 @@ type policyFlag struct {
 
 // formulaFlags are the formula's flags, in the order of the parameters of backoff.Zizq.
 var formulaFlags = []policyFlag{
-	{"default-retry-base", "`duration` that each retry of a kind without a policy waits at least, such as 15s", checkDuration},
-	{"default-retry-exponent", "`power` of the number of failed attempts, in seconds, that is added", checkNumber},
-	{"default-retry-jitter", "`duration` that is multiplied by the number of failed attempts and a random share, and added", checkDuration},
+	{"default-retry-base", "minimum `duration` before each retry of a kind without a policy, such as 15s", checkDuration},
+	{"default-retry-exponent", "`power` of the number of failed attempts; the result is added to the base, in seconds", checkNumber},
+	{"default-retry-jitter", "largest random `duration` that is added for each failed attempt, such as 30s", checkDuration},
 }
 
 var limitFlag = policyFlag{"default-retry-limit", "`number` of retries after which a task of a kind without a policy is dead (default 25)", checkCount}
 
-// Add adds the flags to fs, and returns a function that returns the policy for
-// Config.DefaultPolicy. Call that function after the flags have been parsed. If no flag and no variable
-// is set, it returns the zero Policy, which is the library's default. Its error names the flag or the
-// variable that is missing or invalid, and the allowed values.
+// Add adds the flags to fs, and returns a function that returns the policy for Config.DefaultPolicy.
+// Call that function after fs has been parsed. If no flag and no variable is set, the policy is the
+// zero Policy, which stands for the library's default. The error names the flag or the variable that is
+// missing or invalid, and the rule.
 func Add(fs *flag.FlagSet) func() (backoff.Policy, error) {
 	given := map[string]*string{}
 	for _, f := range append([]policyFlag{limitFlag}, formulaFlags...) {

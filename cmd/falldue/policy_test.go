@@ -140,7 +140,7 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:   {"sql", "n", "--engine", "oracle"},
 		`required flag(s) "engine" not set`:                                               {"sql", "n"},
 		`--attempts-column is empty; it must name the column that counts failed attempts`: {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
-		`the updated-at column: no name was given`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
+		`the updated-at column: must not be empty`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
 		`2 arguments; the usage is falldue policy eval FORMULA`:                           {"eval", "n", "+1"},
 		`geometric: retries is 0: must be from 1 to 1000000`:                              {"eval", "geometric(retries=0)"},
 	} {
