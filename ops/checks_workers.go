@@ -57,6 +57,10 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 			}
 		}
 	}
+	for _, l := range unusedLimits(workers) {
+		attention("check the part's name in PerKey, and that tasks get a key (KeyedBy, or EnqueueOptions.Key); \"falldue why ID\" shows a task's key",
+			"%s of %s has no effect on %s: no task has the key, or the part of a key, that it counts", l.text, l.owner, words.Names(l.workers))
+	}
 	policies := KindPolicies(workers)
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		list := policies[kind]
@@ -107,4 +111,29 @@ func (o *Ops) announcedFormulas(ctx context.Context) map[string]sqlgen.Formula {
 		}
 	}
 	return formulas
+}
+
+// unusedLimit is a limit per key that has counted no task of some workers.
+type unusedLimit struct {
+	owner, text string
+	workers     []string
+}
+
+// unusedLimits returns the limits that have counted no task of the live workers.
+func unusedLimits(workers []Worker) (list []unusedLimit) {
+	for _, w := range workers {
+		for _, owner := range slices.Sorted(maps.Keys(w.UnusedLimits)) {
+			if !w.Live() {
+				continue
+			}
+			text := w.UnusedLimits[owner]
+			n := slices.IndexFunc(list, func(l unusedLimit) bool { return l.owner == owner && l.text == text })
+			if n < 0 {
+				n = len(list)
+				list = append(list, unusedLimit{owner: owner, text: text})
+			}
+			list[n].workers = append(list[n].workers, w.ID)
+		}
+	}
+	return list
 }

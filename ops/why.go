@@ -23,7 +23,7 @@ type Why struct {
 
 // Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
 // [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyExpiry], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
-// [WhySequence], [WhyLock] and [WhyRank].
+// [WhyNoLimit], [WhySequence], [WhyLock] and [WhyRank].
 type Condition interface {
 	// Name is a word for the condition, such as due.
 	Name() string
@@ -149,7 +149,7 @@ func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	if err != nil {
 		return w, err
 	}
-	for _, c := range limits {
+	for _, c := range slices.Concat(limits, now.notLimiting(t)) {
 		add(c)
 	}
 	if o.store.Server().Caps.LockRows {
@@ -286,6 +286,25 @@ func (o *Ops) whyLimits(ctx context.Context, t falldue.TaskInfo, now snapshot) (
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// notLimiting returns the limits per key that do not count the task, on live workers that may run it.
+func (s snapshot) notLimiting(t falldue.TaskInfo) (list []Condition) {
+	add := func(owner string, limits []store.Limit) {
+		for _, l := range limits {
+			if c := (WhyNoLimit{Limit: l.Text, Owner: owner, Part: l.Part}); !l.Applies(t.Key) && !slices.Contains(list, Condition(c)) {
+				list = append(list, c)
+			}
+		}
+	}
+	for _, w := range s.workers {
+		if w.Live() && w.Handles(t.Queue, t.Kind) {
+			on, _ := w.Queue(t.Queue)
+			add("queue "+t.Queue, on.limits)
+			add("kind "+t.Kind, w.Kinds[t.Kind].limits)
+		}
+	}
+	return list
 }
 
 func (o *Ops) whySequence(ctx context.Context, t falldue.TaskInfo, s store.LimitState, now snapshot) (c WhySequence, err error) {

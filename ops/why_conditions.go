@@ -156,6 +156,14 @@ type WhyLimit struct {
 	Free time.Time
 }
 
+// WhyNoLimit is a limit per key of the task's kind or queue that does not count the task: the task has no key, or its
+// key lacks the part that the limit counts. It is always met.
+type WhyNoLimit struct {
+	// Limit is the limit as code that makes it, and Owner what it is of, as in [WhyLimit]. Part is the part of keys that
+	// it counts, or "".
+	Limit, Owner, Part string
+}
+
 // WhySequence is the sequence of the task's key. It is met if the task is the next one.
 type WhySequence struct {
 	// Next is the id of the task that comes next or runs, or 0 if there is none.
@@ -252,6 +260,9 @@ func (c WhyLimit) Holds() bool {
 	full := slices.ContainsFunc(c.Definitions, func(d LimitDefinition) bool { return d.Room == 0 })
 	return c.Admitted || c.Room > 0 && !full
 }
+
+// Holds implements [Condition].
+func (WhyNoLimit) Holds() bool { return true }
 
 // Holds implements [Condition].
 func (c WhySequence) Holds() bool { return c.own || c.Next == 0 || len(c.Without) > 0 }

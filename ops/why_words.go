@@ -74,6 +74,9 @@ func (WhyHandlers) Name() string { return "handlers" }
 func (WhyLimit) Name() string { return "limit" }
 
 // Name implements [Condition].
+func (WhyNoLimit) Name() string { return "limit" }
+
+// Name implements [Condition].
 func (WhySequence) Name() string { return "sequence" }
 
 // Name implements [Condition].
@@ -346,6 +349,15 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 		text += "; the next one " + words.In(c.Free, t.Now)
 	}
 	return text + differences(c.Definitions, c.Without)
+}
+
+// Describe implements [Condition].
+func (c WhyNoLimit) Describe(t falldue.TaskInfo) string {
+	text := c.Limit + " of " + c.Owner + " does not count it: "
+	if t.Key == "" {
+		return text + "it has no key"
+	}
+	return text + "its key " + t.Key + " has no part " + c.Part
 }
 
 // differences describes how workers define a limit, if they differ.

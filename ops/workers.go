@@ -59,6 +59,9 @@ type Worker struct {
 	RefusedPauses map[string]string
 	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string
+	// UnusedLimits has the limits per key that have counted none of the worker's tasks, by their owners, such as
+	// kind charge: no task had the key, or the part of a key, that the limit counts.
+	UnusedLimits map[string]string
 	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when this was read. All
 	// times are of the database's clock.
 	Started, Seen, Now time.Time
@@ -223,7 +226,7 @@ func newWorker(r store.StoredWorker) Worker {
 		return w
 	}
 	w.Host, w.PID, w.Release, w.Library, w.Stopping = info.Host, info.PID, info.Release, info.Library, info.Stopping
-	w.Unread, w.UnreadPolicies, w.RefusedPauses, w.Overtime = info.Unread, info.Policies, info.RefusedPauses, info.Overtime
+	w.Unread, w.UnreadPolicies, w.RefusedPauses, w.Overtime, w.UnusedLimits = info.Unread, info.Policies, info.RefusedPauses, info.Overtime, info.UnusedLimits
 	w.Applied = map[string]time.Time{}
 	for subject, at := range info.Applied {
 		w.Applied[subject] = store.Time(at)

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -24,8 +23,8 @@ const (
 )
 
 // HealthReport lists the overrides that a worker applies, the pauses, overrides and policies that it
-// cannot apply, and the handlers that ignore their timeout. The worker announces the report, so that operators
-// need not read the worker's log.
+// cannot apply, the handlers that ignore their timeout, and the limits that count no task. The worker announces the
+// report, so that operators need not read the worker's log.
 type HealthReport struct {
 	Changed chan struct{} // signalled when the report has changed
 
@@ -35,6 +34,7 @@ type HealthReport struct {
 	policies map[string]string
 	pauses   map[string]string
 	overtime map[string]string
+	unused   map[string]string
 	unread   string
 }
 
@@ -73,28 +73,38 @@ func (t *HealthReport) unreadable(err error) {
 
 // skip sets which per-task policies the worker cannot read, by their keys, and why.
 func (t *HealthReport) skip(policies map[string]error) {
-	t.replace(&t.policies, policies)
+	t.replace(&t.policies, textsOf(policies))
 }
 
 // refusePauses sets which pauses the worker cannot apply, by their subjects, and why.
 func (t *HealthReport) refusePauses(pauses map[string]error) {
-	t.replace(&t.pauses, pauses)
+	t.replace(&t.pauses, textsOf(pauses))
 }
 
 // Overtime sets which handlers have not returned although their timeout has passed, by their kinds.
 func (t *HealthReport) Overtime(kinds map[string]string) {
-	errs := make(map[string]error, len(kinds))
-	for kind, text := range kinds {
-		errs[kind] = errors.New(text)
-	}
-	t.replace(&t.overtime, errs)
+	t.replace(&t.overtime, kinds)
 }
 
-// replace sets one of the maps of t to the texts of errors.
-func (t *HealthReport) replace(announced *map[string]string, errs map[string]error) {
+// UnusedLimits sets which limits per key have counted no task, by their owners.
+func (t *HealthReport) UnusedLimits(owners map[string]string) {
+	t.replace(&t.unused, owners)
+}
+
+// textsOf returns the texts of errors.
+func textsOf(errs map[string]error) map[string]string {
 	texts := make(map[string]string, len(errs))
-	for _, name := range slices.Sorted(maps.Keys(errs))[:min(len(errs), maxReported)] {
-		texts[name] = shortened(errs[name].Error())
+	for name, err := range errs {
+		texts[name] = err.Error()
+	}
+	return texts
+}
+
+// replace sets one of the maps of t to the first texts.
+func (t *HealthReport) replace(announced *map[string]string, list map[string]string) {
+	texts := make(map[string]string, len(list))
+	for _, name := range slices.Sorted(maps.Keys(list))[:min(len(list), maxReported)] {
+		texts[name] = shortened(list[name])
 	}
 	t.mu.Lock()
 	changed := !maps.Equal(*announced, texts)
@@ -112,5 +122,5 @@ func shortened(text string) string { return storable.Text(text[:min(len(text), m
 func (t *HealthReport) AddTo(info *store.WorkerInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info.Applied, info.Refused, info.Policies, info.RefusedPauses, info.Overtime, info.Unread = t.applied, t.refused, t.policies, t.pauses, t.overtime, t.unread
+	info.Applied, info.Refused, info.Policies, info.RefusedPauses, info.Overtime, info.UnusedLimits, info.Unread = t.applied, t.refused, t.policies, t.pauses, t.overtime, t.unused, t.unread
 }

@@ -51,7 +51,7 @@ func (l Limit) Owned(owner string) Limit {
 
 // Of returns the limit for the tasks with a key or "", and false if it does not limit them.
 func (l Limit) Of(key string) (Limit, bool) {
-	applies := l.applies(key)
+	applies := l.Applies(key)
 	if applies && l.PerKey {
 		if l.Part != "" {
 			key, _ = storable.Part(key, l.Part)
@@ -61,8 +61,8 @@ func (l Limit) Of(key string) (Limit, bool) {
 	return l, applies
 }
 
-// applies reports whether the limit applies to tasks with a key or "".
-func (l Limit) applies(key string) bool {
+// Applies reports whether the limit applies to tasks with a key or "".
+func (l Limit) Applies(key string) bool {
 	if l.Part != "" {
 		_, has := storable.Part(key, l.Part)
 		return has
@@ -72,7 +72,7 @@ func (l Limit) applies(key string) bool {
 
 // Limits reports whether any of limits applies to tasks with a key or "".
 func Limits(limits []Limit, key string) bool {
-	return slices.ContainsFunc(limits, func(l Limit) bool { return l.applies(key) })
+	return slices.ContainsFunc(limits, func(l Limit) bool { return l.Applies(key) })
 }
 
 // LimitsOf appends to list the limits that apply to tasks with a key or "".

@@ -40,6 +40,8 @@ type WorkerInfo struct {
 	// Overtime has the kinds of handlers that have not returned although their timeout has
 	// passed. Its texts name the tasks.
 	Overtime map[string]string `json:"overtime,omitempty"`
+	// UnusedLimits has the limits per key that have counted none of the worker's tasks, by their owners.
+	UnusedLimits map[string]string `json:"unused_limits,omitempty"`
 	// Unread is why the worker cannot read the table of changes, or "".
 	Unread string `json:"unread,omitempty"`
 }

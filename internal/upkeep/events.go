@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/overdue"
@@ -70,6 +71,12 @@ func (e events) changesFailed(err error) {
 func (e events) overtime(kind string, late lateRuns) {
 	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
 		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
+}
+
+// unusedLimits reports limits per key that have counted no task.
+func (e events) unusedLimits(u unused) {
+	e.log.Warn("falldue: no task has the key, or the part of a key, that a limit counts; the limit has no effect", u.owner, u.name,
+		"limit", strings.Join(u.texts, ", "), "count", u.count, "task", u.last)
 }
 
 // historyFailed reports that the history of runs could not be written. The log has one line until it can again.

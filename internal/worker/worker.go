@@ -113,6 +113,17 @@ func (c counted) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 	c.observer.Ended(r, end, next)
 }
 
+// watched is an observer that looks for limits that count no task.
+type watched struct {
+	observer
+	limits *upkeep.UnusedLimits
+}
+
+func (w watched) Started(r *run.Run) {
+	w.limits.Started(r)
+	w.observer.Started(r)
+}
+
 // expired is told of tasks that have not started in time.
 type expired struct {
 	tally *upkeep.Tally
@@ -179,6 +190,15 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 		o = counted{o, tally}
 	}
 
+	queueLimits := make(map[string][]store.Limit, len(cfg.Queues))
+	for name, queue := range cfg.Queues {
+		queueLimits[name] = queue.Limits
+	}
+	unused := upkeep.NewUnusedLimits(cfg.Handlers, queueLimits, health, log)
+	if unused.Any() {
+		o = watched{o, unused}
+	}
+
 	effects := effects{claimed, pollers, dispatchers}
 	kinds := run.PoliciesOf(cfg.Handlers)
 	overrides := control.NewOverrides(s, kinds, effects, health, log)
@@ -240,6 +260,9 @@ func makeWorker(stop, work context.Context, stopNow context.CancelFunc, cancel c
 		perTask, policies, flows, changes, overtime, overrides, cleaner, upkeep.NewUniqueCleaner(s.DropKeys, log), upkeep.NewStepCleaner(s.DropOrphanedSteps, log),
 		upkeep.NewOverdueWatch(overdue.In(s), configured.works, cfg.Handlers, changes, overrides, log),
 		sweeper, news.NewProber(s, caps.AscendingIDs, cfg.PollInterval, changes, pollers, listener),
+	}
+	if unused.Any() {
+		roles = append(roles, unused)
 	}
 	if limited {
 		roles = append(roles, upkeep.NewPermitCleaner(s.DropPermits, log))
