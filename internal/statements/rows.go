@@ -118,37 +118,28 @@ func (b *builder) unite(columns []column, size int, part string) {
 
 func commas(list []string) string { return strings.Join(list, ", ") }
 
-// arrays: unnest($1::bigint[], $2::text[]) as s (task_id, error).
+// arrays: unnest((select $1::bigint[]), (select $2::text[])) as s (task_id, error). The arrays are subqueries, so that
+// the planner does not see their lengths. Otherwise a plan for known values may look cheaper than a plan for all
+// values, and PostgreSQL plans each execution anew.
 type arrays struct{}
 
 func (arrays) from(b *builder, alias string, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	return unnest(b.arrays(columns)) + " as " + alias + " (" + names + ")"
+	return unnest(b, columns) + " as " + alias + " (" + names + ")"
 }
 
-// numbered is from with a column place, which counts the rows from 1. The arrays are subqueries, so that the planner
-// does not see their lengths. Otherwise a plan for known values looks cheaper than a plan for all values, and
-// PostgreSQL plans each execution anew.
+// numbered is from with a column place, which counts the rows from 1.
 func (arrays) numbered(b *builder, alias string, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	hidden := b.arrays(columns)
-	for i, array := range hidden {
-		hidden[i] = "(select " + array + ")"
-	}
-	return unnest(hidden) + " with ordinality as " + alias + " (" + names + ", place)"
+	return unnest(b, columns) + " with ordinality as " + alias + " (" + names + ", place)"
 }
 
-// arrays returns a parameter for each column of the batch.
-func (b *builder) arrays(columns []column) []string {
+func unnest(b *builder, columns []column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
 		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
-		parts[i] = b.server.Cast(array, c.Type.cast()) + "[]"
+		parts[i] = "(select " + b.server.Cast(array, c.Type.cast()) + "[])"
 	}
-	return parts
-}
-
-func unnest(parts []string) string {
 	if len(parts) == 1 { // by its full name: PostgreSQL would prefer a user's unnest that takes exactly this type
 		return "pg_catalog.unnest(" + parts[0] + ")"
 	}

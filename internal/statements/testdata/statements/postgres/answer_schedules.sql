@@ -1,2 +1,2 @@
-update "falldue_schedules" as t set asked_at = (timestamptz 'epoch' + (0)::float8 * interval '1 microsecond') where t.name = any(array(select s.name from pg_catalog.unnest($1::text[]) as s (name)))
+update "falldue_schedules" as t set asked_at = (timestamptz 'epoch' + (0)::float8 * interval '1 microsecond') where t.name = any(array(select s.name from pg_catalog.unnest((select $1::text[])) as s (name)))
 -- binds: name[]

@@ -1,2 +1,2 @@
-select t.id from pg_catalog.unnest($1::bigint[]) as s (task_id) join "falldue_tasks" t on t.id = s.task_id and t.state = 'blocked' for update skip locked
+select t.id from pg_catalog.unnest((select $1::bigint[])) as s (task_id) join "falldue_tasks" t on t.id = s.task_id and t.state = 'blocked' for update skip locked
 -- binds: task_id[]

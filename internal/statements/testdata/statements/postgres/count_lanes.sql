@@ -1,3 +1,3 @@
-select l.queue, l.kind, l.state, t.n from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[]) as l (queue, state, task_key, priority, kind, policy, attempts)
+select l.queue, l.kind, l.state, t.n from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::bigint[]), (select $5::text[]), (select $6::text[]), (select $7::bigint[])) as l (queue, state, task_key, priority, kind, policy, attempts)
 cross join lateral (select count(*) as n from (select 1 from "falldue_tasks" where (queue || ' ' || state || ' ' || task_key || ' ' || cast(priority as text) || ' ' || kind || ' ' || policy || ' ' || cast(attempts as text)) = (l.queue || ' ' || l.state || ' ' || l.task_key || ' ' || cast(l.priority as text) || ' ' || l.kind || ' ' || l.policy || ' ' || cast(l.attempts as text)) limit $8) c) t
 -- binds: queue[], state[], task_key[], priority[], kind[], policy[], attempts[], limit

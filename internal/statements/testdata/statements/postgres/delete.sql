@@ -1,4 +1,4 @@
-delete from "falldue_tasks" as t using unnest($1::bigint[], $2::bigint[]) as s (task_id, task_fence)
+delete from "falldue_tasks" as t using unnest((select $1::bigint[]), (select $2::bigint[])) as s (task_id, task_fence)
 where t.id = s.task_id and t.fence = s.task_fence and coalesce(t.claimed_by = $3, false)
 returning id
 -- binds: task_id[], task_fence[], worker

@@ -1,3 +1,3 @@
-delete from "falldue_tasks" as t using unnest($1::bigint[], $2::bigint[]) as s (task_id, task_fence)
+delete from "falldue_tasks" as t using unnest((select $1::bigint[]), (select $2::bigint[])) as s (task_id, task_fence)
 where t.id = s.task_id and t.fence = s.task_fence and not (t.state in ('open', 'snoozed') and t.claimed_by <> '' and t.updated_at > statement_timestamp())
 -- binds: task_id[], task_fence[]

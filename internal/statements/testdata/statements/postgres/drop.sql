@@ -1,3 +1,3 @@
-delete from "falldue_tasks" as t using pg_catalog.unnest($1::bigint[]) as s (task_id)
+delete from "falldue_tasks" as t using pg_catalog.unnest((select $1::bigint[])) as s (task_id)
 where t.id = s.task_id and t.state in ('done', 'dead', 'cancelled')
 -- binds: task_id[]

@@ -1,3 +1,3 @@
-delete from "falldue_flows" as t using pg_catalog.unnest($1::bigint[]) as s (task_id)
+delete from "falldue_flows" as t using pg_catalog.unnest((select $1::bigint[])) as s (task_id)
 where t.task_id = s.task_id
 -- binds: task_id[]

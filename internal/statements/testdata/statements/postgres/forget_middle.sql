@@ -1,3 +1,3 @@
-delete from "falldue_attempts" as t using unnest($1::bigint[], $2::bigint[]) as s (task_id, task_fence)
+delete from "falldue_attempts" as t using unnest((select $1::bigint[]), (select $2::bigint[])) as s (task_id, task_fence)
 where t.task_id = s.task_id and t.fence = s.task_fence
 -- binds: task_id[], task_fence[]
