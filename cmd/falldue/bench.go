@@ -22,7 +22,7 @@ func benchCommand() *cobra.Command {
 		Short: "Measure how many tasks this server can insert and run",
 		Long: "Measure how many tasks a process can insert and run on this server, with handlers that\n" +
 			"do nothing, and how soon a worker starts a task of another process. The command\n" +
-			"creates tables of its own, and drops them at its end, even if it is interrupted. The\n" +
+			"creates separate tables, and drops them at the end, even if you interrupt it. The\n" +
 			"server is busy in the meantime, so the command asks first, unless --yes is set. The\n" +
 			"user needs permission to create tables.",
 		Args: cobra.NoArgs,

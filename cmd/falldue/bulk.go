@@ -106,7 +106,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().IntVar(&b.filter.list.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")
 	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
 	yesFlag(cmd, &b.yes)
-	jsonFlag(cmd, &b.asJSON, "print one JSON object per task that is named, or one for all")
+	jsonFlag(cmd, &b.asJSON, "print one JSON object per listed task, or one for all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		selected := false
 		cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -115,11 +115,11 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 		})
 		switch {
 		case len(args) > 0 && (selected || b.options.DryRun):
-			return mistake(errors.New("both ids and flags that select tasks; use one of them"))
+			return mistake(errors.New("both IDs and flags select tasks: use one of them"))
 		case len(args) > 0:
 			return b.changeOnes(cmd, args)
 		case !selected:
-			return mistake(fmt.Errorf("no tasks; name them by their ids, or select them by flags such as --kind: %s --help", cmd.CommandPath()))
+			return mistake(fmt.Errorf("no tasks selected: list their IDs, or set flags such as --kind: %s --help", cmd.CommandPath()))
 		}
 		return b.changeMany(cmd)
 	}
@@ -259,7 +259,7 @@ func (b *bulkCommand) print(cmd *cobra.Command, r ops.BulkReport) (err error) {
 		}
 		text := fmt.Sprintf("%s %s", done, tasksText(r.Changed))
 		if r.Left > 0 {
-			text += fmt.Sprintf(", and left %s that run or were changed meanwhile", grouped(r.Left))
+			text += fmt.Sprintf(", and left %s that run or were changed in the meantime", grouped(r.Left))
 		}
 		text += "\n"
 		if r.Undecodable > 0 {

@@ -79,8 +79,8 @@ func enqueueCommand() *cobra.Command {
 	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
-	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time that its handler has (default the timeout of its kind)")
-	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must have started, or else it is cancelled")
+	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time limit of its handler (default the timeout of its kind)")
+	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must start; otherwise it is cancelled")
 	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "number of attempts before the task is dead (default set by its policy)")
 	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")
 	complete(cmd, "own-policy", presetNames()...)
@@ -139,7 +139,7 @@ func retryCommand() *cobra.Command {
 	}
 	b.add(cmd)
 	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
-	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due evenly, in no order")
+	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due, evenly and in no order")
 	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
 	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put the tasks of a sequence before the tasks that were enqueued after them (default at the end)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload of the task, or - to read standard input")
@@ -147,7 +147,7 @@ func retryCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("payload") {
 			if len(args) != 1 {
-				return mistake(errors.New("--payload is for one task, which is named by its id"))
+				return mistake(errors.New("--payload is for one task: list its ID"))
 			}
 			edited, err := payloadOf(cmd, []string{payload})
 			if err != nil {
@@ -160,7 +160,7 @@ func retryCommand() *cobra.Command {
 			}
 		}
 		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
-			return mistake(errors.New("--rate, --over and --from are for tasks that flags select"))
+			return mistake(errors.New("--rate, --over and --from need flags that select tasks, such as --kind"))
 		}
 		return run(cmd, args)
 	}

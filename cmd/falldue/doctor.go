@@ -20,7 +20,7 @@ func doctorCommand() *cobra.Command {
 		Short: "Find problems, and suggest fixes",
 		Long: "Check the server, the tables, the workers and the backlog, and suggest fixes. The\n" +
 			"command changes nothing. Each check has a time limit of 10 seconds. A check that\n" +
-			"cannot be made is shown as \"unchecked\", with the reason, and does not change the\n" +
+			"cannot run is shown as \"unchecked\", with the reason, and does not change the\n" +
 			"exit status.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,9 +24,9 @@ func errorsCommand() *cobra.Command {
 		Short: "List the errors of failed tasks, the most frequent first",
 		Long: "List the errors of tasks that wait for a retry or are dead, the most frequent first,\n" +
 			"with the IDs of some tasks. Errors that differ only in numbers, words with digits and\n" +
-			"quoted parts are one error. Above the list, a line names each kind for which live\n" +
-			"workers counted failures in at least half of the recent attempts. The command reads\n" +
-			"the newest 10,000 tasks, without running tasks.",
+			"quoted parts count as one. Above the list, a line names each kind with failures in at\n" +
+			"least half of the recent attempts on live workers. The command reads the newest\n" +
+			"10,000 tasks that are not running.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -81,7 +81,7 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 		fmt.Fprintf(&b, "%s\n", plain(fmt.Sprintf("kind %s fails: %v", k.Kind, k)))
 	}
 	if len(f.Groups) == 0 {
-		b.WriteString("no task has failed and waits for a retry, and none is dead\n")
+		b.WriteString("no task waits for a retry, and none is dead\n")
 		_, err := io.WriteString(s, b.String())
 		return err
 	}

@@ -234,7 +234,7 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, limits []string, rel
 			b.WriteByte('\n')
 		}
 		if stalled := stalledKinds(f, pace); len(stalled) > 0 {
-			fmt.Fprintf(&b, "tasks are due of kinds that no live worker has done: %s\n", strings.Join(stalled, ", "))
+			fmt.Fprintf(&b, "tasks are due, and no live worker has done any of these kinds: %s\n", strings.Join(stalled, ", "))
 		} else if gone, ok := f.All.Gone(pace.PerSecond); ok {
 			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, words.Span(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
 		} else {

@@ -75,7 +75,7 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^kind +due now .* done/min +peak\nmail +400 .* 90 `, `(?m)^the live workers have done 2 tasks a second in the last 1m40s\nat 2 tasks a second the backlog is gone after 3m20s`)
 		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"mail",.*"rate":1.5,"gone_seconds":266\.\d+\}`, `"rate":2,"gone_seconds":200\}`)
 		s.db.MustExec("update falldue_workers set recent = '{\"over\":100000000000,\"kinds\":{\"report\":{\"done\":50}}}' where id = 'other'")
-		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^tasks are due of kinds that no live worker has done: mail$`)
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^tasks are due, and no live worker has done any of these kinds: mail$`)
 		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"",.*"rate":0.5\}`)
 	})
 }
@@ -88,7 +88,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 		s.failed("mail", 20, time.Duration(ago+1)*65*time.Second)
 	}
 	out, _ := s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h")
-	contains(t, out, `warning: this causes a retry storm: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps that do not\n$`)
+	contains(t, out, `warning: this causes a retry storm: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps without one\n$`)
 	out, _ = s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h", "--ramp", "40")
 	contains(t, out, `warning: this causes a retry storm: .* one before\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
 	out = s.run("policy", "diff", "mail", "2h", "--from", "1h", "--json")
@@ -110,7 +110,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 			t.Errorf("%v: error %v, want %q", args, err, says)
 		}
 	}
-	if _, err := s.fails(exitFailed, "forecast", "--time-limit", "1ns"); err == nil || !strings.Contains(err.Error(), "reading what waits took longer than 1ns; allow more with --time-limit") {
+	if _, err := s.fails(exitFailed, "forecast", "--time-limit", "1ns"); err == nil || !strings.Contains(err.Error(), "reading the waiting tasks took longer than 1ns; allow more time with --time-limit") {
 		t.Errorf("without time: error %v", err)
 	}
 }
@@ -119,10 +119,10 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 func TestReadingSaysHowLongItTakes(t *testing.T) {
 	t.Parallel()
 	for want, elapsed := range map[string]time.Duration{
-		"reading about 1,234,567 tasks that wait, about 5s more":        0,
-		"reading about 1,234,567 tasks that wait, about 2s more":        3 * time.Second,
-		"reading about 1,234,567 tasks that wait, about 1s more":        4900 * time.Millisecond,
-		"reading about 1,234,567 tasks that wait, longer than expected": 5 * time.Second,
+		"reading about 1,234,567 waiting tasks, about 5s more":        0,
+		"reading about 1,234,567 waiting tasks, about 2s more":        3 * time.Second,
+		"reading about 1,234,567 waiting tasks, about 1s more":        4900 * time.Millisecond,
+		"reading about 1,234,567 waiting tasks, longer than expected": 5 * time.Second,
 	} {
 		if got := readingText(1_234_567, 5*time.Second, elapsed); got != want {
 			t.Errorf("after %v it says %q, want %q", elapsed, got, want)

@@ -179,8 +179,8 @@ func TestProgressIsForTerminals(t *testing.T) {
 	cmd.SetErr(terminal)
 	var shown string
 	buffer := make([]byte, 4096)
-	if err := withProgress(cmd, func() string { return "reading what waits" }, func() error {
-		for !strings.Contains(shown, "reading what waits: ") {
+	if err := withProgress(cmd, func() string { return "reading the waiting tasks" }, func() error {
+		for !strings.Contains(shown, "reading the waiting tasks: ") {
 			n, err := controller.Read(buffer)
 			if err != nil {
 				return err
@@ -198,7 +198,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 		}
 		shown += string(buffer[:n])
 	}
-	if !strings.HasPrefix(shown, "\r\x1b[Kreading what waits: ") {
+	if !strings.HasPrefix(shown, "\r\x1b[Kreading the waiting tasks: ") {
 		t.Errorf("it showed %q", shown)
 	}
 }

@@ -44,7 +44,7 @@ func lsCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	selected.flags(cmd, &p, "list")
-	countVar(cmd.Flags(), &selected.list.Limit, "limit", 100, 10_000, "number of tasks of a page, up to 10,000")
+	countVar(cmd.Flags(), &selected.list.Limit, "limit", 100, 10_000, "number of tasks on a page, up to 10,000")
 	cmd.Flags().BoolVar(&all, "all", false, "list all pages")
 	jsonFlag(cmd, &asJSON, "print one JSON object per task")
 	return cmd
@@ -55,7 +55,7 @@ func parseIDs(args []string) (ids []int64, err error) {
 	for _, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return nil, mistake(fmt.Errorf("%q is not the id of a task, which is a whole number", arg))
+			return nil, mistake(fmt.Errorf("%q is not the ID of a task: must be a whole number", arg))
 		}
 		ids = append(ids, id)
 	}
@@ -118,7 +118,7 @@ func (l lister) listPages(f ops.Filter, list ops.ListOptions, all bool) error {
 		if !all {
 			text := fmt.Sprintf("the next page: --after %d\n", list.After)
 			if page.Bounded {
-				text = fmt.Sprintf("10,000 tasks were looked at; to continue: --after %d\n", list.After)
+				text = fmt.Sprintf("10,000 tasks were examined; to continue: --after %d\n", list.After)
 			}
 			if !l.asJSON {
 				_, err = fmt.Fprint(l.cmd.OutOrStdout(), text)

@@ -148,8 +148,8 @@ func migrateDumpCommand(p *place) *cobra.Command {
 		Use:   "dump --engine ENGINE",
 		Short: "Print the migrations for another tool",
 		Long: "Print the migrations for another tool, or write them as files to a folder. Set\n" +
-			"--start to number the files from another number than 1, so that they follow the\n" +
-			"files in the folder. Existing migrations are not written again, under any number,\n" +
+			"--start to the number of the first file, if it must follow other files in the\n" +
+			"folder. Existing migrations are not written again, under any number,\n" +
 			"and other files are never overwritten. A file for golang-migrate has several\n" +
 			"statements: set multiStatements=true for its MySQL driver. \"falldue migrate up\"\n" +
 			"and Queue.Migrate refuse tables that another tool created.\n\n" +

@@ -20,7 +20,7 @@ func overdueCommand() *cobra.Command {
 	var limited, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "overdue",
-		Short: "List what has been due for more than a minute",
+		Short: "List tasks that have been due for more than a minute",
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute. The\n" +
 			"reason is that no worker handles their kind in their queue, that all its workers are\n" +
 			"busy, that a limit or a sequence delays them, or that a dead task halts their\n" +
@@ -55,7 +55,7 @@ func overdueCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
-	spanVar(cmd.Flags(), &olderThan, "older-than", overdue.After, "list tasks that have been due for longer")
+	spanVar(cmd.Flags(), &olderThan, "older-than", overdue.After, "list tasks that have been due for longer than this")
 	cmd.Flags().BoolVar(&limited, "limited", false, "list only tasks that a limit or a sequence delays")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, tasks, due_since, limit, halted_by")
 	return cmd

@@ -68,7 +68,7 @@ func pauseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&until, "until", "", untilUsage)
 	whoFlags(cmd, &note)
 	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each one that workers cannot apply")
+	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each pause that workers cannot apply")
 	cmd.ValidArgsFunction = p.kindArgument()
 	return cmd
 }
@@ -99,7 +99,7 @@ func resumeCommand() *cobra.Command {
 				}
 				at := slices.IndexFunc(pauses, func(p ops.Pause) bool { return p.String() == subject.String() })
 				if at < 0 {
-					return notFound("%s is not paused; \"falldue pause\" lists what is", subject)
+					return notFound("%s is not paused; \"falldue pause\" lists the pauses", subject)
 				}
 				p, err := f.read(cmd, o, pauses[at].Key)
 				if err != nil {
@@ -127,7 +127,7 @@ func resumeCommand() *cobra.Command {
 				}
 				text := fmt.Sprintf("resumed %s\n%12s  tasks are due now\n", subject, grouped(woken.Due))
 				if woken.Unknown > 0 {
-					text += fmt.Sprintf("%12s  more wait whose policy is not known; set it with --policy\n", grouped(woken.Unknown))
+					text += fmt.Sprintf("%12s  more wait under an unknown policy; set it with --policy\n", grouped(woken.Unknown))
 				}
 				_, err = fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
@@ -139,7 +139,7 @@ func resumeCommand() *cobra.Command {
 	whoFlags(cmd, &note)
 	askAboveFlag(cmd, &askAbove, "ask if more tasks than this become due immediately")
 	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due, or may be")
+	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and the numbers of tasks that are or may be due")
 	cmd.ValidArgsFunction = f.kindArgument()
 	return cmd
 }
@@ -148,7 +148,7 @@ func resumeCommand() *cobra.Command {
 func wokenWarning(w ops.Woken) string {
 	text := fmt.Sprintf("this makes %s due immediately", words.Count(w.Due, "waiting task"))
 	if w.Unknown > 0 {
-		text += fmt.Sprintf(", and perhaps %s more whose policy is not known (set it with --policy)", grouped(w.Unknown))
+		text += fmt.Sprintf(", and perhaps %s more under an unknown policy (set it with --policy)", grouped(w.Unknown))
 	}
 	return text
 }
@@ -187,7 +187,7 @@ func listPauses(cmd *cobra.Command, o *ops.Ops, asJSON bool) error {
 	}
 	workers, err := o.Workers(cmd.Context())
 	if err != nil {
-		return fmt.Errorf("cannot read the workers, which may refuse a pause: %w", err)
+		return fmt.Errorf("cannot check whether workers apply the pauses: %w", err)
 	}
 	refused := ops.RefusedPauses(workers)
 	if len(refused) == 0 {
@@ -256,7 +256,7 @@ func doubtSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject) (string, er
 	}
 	if s.Queue != "" {
 		if known, err := o.KnowsQueue(ctx, s.Queue); err != nil || !known {
-			return fmt.Sprintf("no task is in queue %s, and no live worker takes it", s.Queue), err
+			return fmt.Sprintf("no task is in queue %s, and no live worker runs the queue", s.Queue), err
 		}
 	}
 	if s.Key != "" {

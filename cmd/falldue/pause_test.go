@@ -30,9 +30,9 @@ func TestPauseAndResume(t *testing.T) {
 			says   string
 			args   []string
 		}{
-			{exitNotFound, `kind:charge is not paused; "falldue pause" lists what is`, []string{"resume", "charge"}},
+			{exitNotFound, `kind:charge is not paused; "falldue pause" lists the pauses`, []string{"resume", "charge"}},
 			{exitUsage, "no task of kind chrage waits, and no live worker handles it; confirm with --yes", []string{"pause", "chrage"}},
-			{exitUsage, "no task is in queue defalt, and no live worker takes it; confirm with --yes", []string{"pause", "queue:defalt"}},
+			{exitUsage, "no task is in queue defalt, and no live worker runs the queue; confirm with --yes", []string{"pause", "queue:defalt"}},
 			{exitUsage, "no task has the key customer:8; confirm with --yes", []string{"pause", "key:customer:8"}},
 			{exitUsage, `--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
 			{exitUsage, `"noon" is not a time of day such as 09:00`, []string{"pause", "charge", "--until", "noon"}},
@@ -58,7 +58,7 @@ func TestResumeSaysWhatItWakes(t *testing.T) {
 		s.run("pause", "charge")
 		for args, says := range map[string]string{
 			"--policy=mail=30m": "this makes 150 waiting tasks due immediately; confirm with --yes",
-			"--policy=x=30m":    "this makes 0 waiting tasks due immediately, and perhaps 157 more whose policy is not known (set it with --policy); confirm with --yes",
+			"--policy=x=30m":    "this makes 0 waiting tasks due immediately, and perhaps 157 more under an unknown policy (set it with --policy); confirm with --yes",
 		} {
 			if out, err := s.fails(exitUsage, "resume", "queue:default", args); out != "" || !strings.Contains(err.Error(), says) {
 				t.Errorf("resume %s printed %q, error %v", args, out, err)

@@ -143,11 +143,11 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	case ramp && d.rate < 1:
 		return nil, fmt.Errorf("--ramp %d: must be 1 or more", d.rate)
 	case ramp && len(list) > 1:
-		return nil, fmt.Errorf("--ramp with %d policies; it leads to one", len(list))
+		return nil, fmt.Errorf("--ramp with %d policies: must have one", len(list))
 	case d.applies && !ramp:
 		return nil, errors.New("--apply without --ramp; to set a policy without steps, use \"policy set\"")
 	case !d.applies && (d.until != "" || d.dry):
-		return nil, errors.New("--until or --dry-run without --apply; nothing is set then")
+		return nil, errors.New("--until and --dry-run need --apply")
 	}
 	return list, nil
 }
@@ -242,7 +242,7 @@ func (c candidate) print(s screen) error {
 	if c.Herd {
 		fmt.Fprintf(&b, "\nwarning: this causes a retry storm: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))
 		if c.steps == nil {
-			b.WriteString("; --ramp shows steps that do not")
+			b.WriteString("; --ramp shows steps without one")
 		}
 		b.WriteByte('\n')
 	}
@@ -327,7 +327,7 @@ func (c candidate) warnOfCrowds(s screen) error {
 	}
 	why := "they failed at nearly the same moment, or are due already"
 	if busiest.Anyway {
-		why = fmt.Sprintf("as many do without a ramp, under the policy in effect then; --ramp %d is below that", c.rate)
+		why = fmt.Sprintf("as many fall due without a ramp, under the policy in effect at that time; --ramp %d is lower", c.rate)
 	}
 	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in a minute after %s, more than %s: %s\n", grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate), why)
 	return err

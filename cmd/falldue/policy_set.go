@@ -44,7 +44,7 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 	f.profileFlags.flags(cmd)
 	f.policies.flag(cmd)
 	f.applyFlags(cmd)
-	jsonFlag(cmd, &f.asJSON, "print one JSON object: what was changed, and what that does")
+	jsonFlag(cmd, &f.asJSON, "print one JSON object: the change and its effect")
 	cmd.ValidArgsFunction = f.kindArgument()
 }
 
@@ -203,7 +203,7 @@ func (r setReport) warning() string {
 		text string
 	}{
 		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
-		{r.effect.Unknown, "changes %s waiting tasks whose policy is not known (set it with --policy)"},
+		{r.effect.Unknown, "changes %s waiting tasks under an unknown policy (set it with --policy)"},
 		{r.effect.UnknownExhausted, "leaves %s of those no attempt, so that they die"},
 	} {
 		if part.n > 0 {
@@ -232,7 +232,7 @@ func (r setReport) text() string {
 		text string
 	}{
 		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due immediately"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
-		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait whose policy is not known; set it with --policy"},
+		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait under an unknown policy; set it with --policy"},
 		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
 		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},
 	}

@@ -31,7 +31,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		}{
 			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
 			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
-			{exitUsage, "changes 400 waiting tasks whose policy is not known (set it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
+			{exitUsage, "changes 400 waiting tasks under an unknown policy (set it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
 			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
@@ -95,7 +95,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			t.Errorf("a kind that nobody knows: %q, error %v", out, err)
 		}
 		out, err = s.fails(exitUsage, "policy", "set", "queue:defalt", "1h")
-		if out != "" || err == nil || !strings.Contains(err.Error(), "no task is in queue defalt, and no live worker takes it; confirm with --yes") {
+		if out != "" || err == nil || !strings.Contains(err.Error(), "no task is in queue defalt, and no live worker runs the queue; confirm with --yes") {
 			t.Errorf("a queue that nobody knows: %q, error %v", out, err)
 		}
 
@@ -150,14 +150,14 @@ func TestDiffAppliesARamp(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		for says, args := range map[string][]string{
-			"--ramp with 2 policies; it leads to one": {"12m", "13m", "--ramp", "40"}, "--until or --dry-run without --apply": {"12m", "--until", "2h"},
+			"--ramp with 2 policies: must have one": {"12m", "13m", "--ramp", "40"}, "--until and --dry-run need --apply": {"12m", "--until", "2h"},
 		} {
 			if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "invoice", "--from", "2h"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v: error %v", args, err)
 			}
 		}
 		out, _ = s.fails(exitAttention, "policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "10")
-		contains(t, out, `(?m)^warning: \d+ tasks fall due in a minute after \S+, more than 10: as many do without a ramp, under the policy in effect then; --ramp 10 is below that$`)
+		contains(t, out, `(?m)^warning: \d+ tasks fall due in a minute after \S+, more than 10: as many fall due without a ramp, under the policy in effect at that time; --ramp 10 is lower$`)
 		out = s.run("policy", "diff", "invoice", "12m", "--from", "2h", "--ramp", "40", "--apply", "--yes", "--why", "a new provider")
 		contains(t, out, `(?m)^set for kind:invoice: delay 0\.\d+ \* 2h \+ .*, and 1\d more steps until delay 12m; jitter 0; attempts 0; elapsed 0s; start 0s after \d+m, until it is cleared\n +600  tasks wait\n`)
 		q, err := falldue.New(s.db, falldue.Config{})

@@ -44,7 +44,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Ops, subject falldue.Subject) 
 	}
 	at := slices.IndexFunc(list, func(o ops.Override) bool { return o.String() == subject.String() })
 	if at < 0 {
-		return notFound("no policy is set for %s; \"falldue policy show\" lists those that are", subject)
+		return notFound("no policy is set for %s; \"falldue policy show\" lists the overrides", subject)
 	}
 	p, err := f.read(cmd, i, list[at].Key)
 	if err != nil {
@@ -93,7 +93,7 @@ func policyShowCommand() *cobra.Command {
 					return err
 				}
 				if readErr != nil {
-					return fmt.Errorf("cannot read the workers, which may refuse an override: %w", readErr)
+					return fmt.Errorf("cannot check whether workers apply the overrides: %w", readErr)
 				}
 				return printRefused(cmd, ops.RefusedOverrides(workers), asJSON)
 			})
@@ -254,7 +254,7 @@ func overrideText(o ops.Override) string {
 	}
 	text := ops.OverrideName(o.Formula) + ops.StepText(o)
 	if o.IncludeOwn {
-		text += ", tasks with their own policy too"
+		text += ", including tasks with a per-task policy"
 	}
 	return text
 }

@@ -40,7 +40,7 @@ changes nothing. For a running task, the wait counts from the end of its lease.`
 func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.Profile, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.limit)
 	defer cancel()
-	what := func() string { return "reading what waits" }
+	what := func() string { return "reading the waiting tasks" }
 	if key == "" && atTerminal(cmd) {
 		if tasks, takes, err := expected(ctx, o); err == nil {
 			start := time.Now()
@@ -56,7 +56,7 @@ func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.
 		return err
 	})
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, fmt.Errorf("reading what waits took longer than %v; allow more with --time-limit", f.limit)
+		return nil, fmt.Errorf("reading the waiting tasks took longer than %v; allow more time with --time-limit", f.limit)
 	}
 	return p, err
 }
@@ -77,7 +77,7 @@ func readingText(tasks int64, takes, elapsed time.Duration) string {
 	if takes > elapsed {
 		left = "about " + max(takes-elapsed, time.Second).Round(time.Second).String() + " more"
 	}
-	return fmt.Sprintf("reading about %s tasks that wait, %s", grouped(tasks), left)
+	return fmt.Sprintf("reading about %s waiting tasks, %s", grouped(tasks), left)
 }
 
 // atTerminal reports whether a person sees the messages of a command alongside its output.

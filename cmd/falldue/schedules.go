@@ -51,7 +51,7 @@ func schedulesCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule")
 	cmd.AddCommand(
 		pauseSchedules(),
-		changeSchedule("resume", "resumed", "Make paused schedules continue with their next tick", periodic.Resume),
+		changeSchedule("resume", "resumed", "Resume paused schedules with their next tick", periodic.Resume),
 		triggerSchedule(),
 		removeSchedule(),
 	)
@@ -182,7 +182,7 @@ func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, st
 	cmd := &cobra.Command{
 		Use:   verb + " NAME...",
 		Short: short,
-		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command ends, and the schedules before it are changed.",
+		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command ends, after changing the schedules listed before it.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {

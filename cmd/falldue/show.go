@@ -106,7 +106,7 @@ func (v view) print(s screen) error {
 	}
 	state := string(t.State)
 	if ops.Running(t) {
-		state += fmt.Sprintf(", runs on %s, whose lease lasts %s more", t.ClaimedBy, words.Span(t.UpdatedAt.Sub(t.Now)))
+		state += fmt.Sprintf(", runs on %s; its lease lasts %s more", t.ClaimedBy, words.Span(t.UpdatedAt.Sub(t.Now)))
 	}
 	attempts := strconv.Itoa(t.Attempts)
 	if limit := v.limit(); limit > 0 {
@@ -158,13 +158,13 @@ func (v view) limit() int {
 func (v view) policyText() string {
 	switch {
 	case v.unreadable != nil:
-		return "its own (policy:" + v.task.Policy + "), which no worker can read: " + v.unreadable.Error()
+		return "per-task (policy:" + v.task.Policy + "), which no worker can read: " + v.unreadable.Error()
 	case v.task.Policy != "":
-		return "its own (policy:" + v.task.Policy + "): " + v.code.String() + v.overrideText()
+		return "per-task (policy:" + v.task.Policy + "): " + v.code.String() + v.overrideText()
 	case v.known:
 		return "its kind's: " + v.code.String() + v.overrideText()
 	}
-	return "its kind's, which is not known, since no live worker handles it; set it with --policy" + v.overrideText()
+	return "its kind's, which is unknown, since no live worker handles the kind; set it with --policy" + v.overrideText()
 }
 
 // overrideText says which policy is set for the task, if there is one.

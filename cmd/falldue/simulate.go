@@ -71,7 +71,7 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 		return mistake(errors.New("no FORMULA; name policies, or simulate the waiting tasks with --backlog"))
 	}
 	if s.kind != "" && !s.backlog {
-		return mistake(errors.New("--kind without --backlog; it says which tasks that wait are taken"))
+		return mistake(errors.New("--kind needs --backlog: it selects waiting tasks"))
 	}
 	list := make([]simulated, len(args))
 	for i, text := range args {
@@ -144,7 +144,7 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 		if s.kind != "" {
 			tasks += " of kind " + s.kind
 		}
-		if _, err := fmt.Fprintf(screen, "%s wait; %s a second come, for %s\n%s\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler"), limitsText(s.limits)); err != nil {
+		if _, err := fmt.Fprintf(screen, "%s wait; %s a second arrive, for %s\n%s\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler"), limitsText(s.limits)); err != nil {
 			return err
 		}
 	}

@@ -173,9 +173,9 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("dead tasks: %s", got)
 		}
 
-		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is not known, since no live worker handles it; set it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
+		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is unknown, since no live worker handles the kind; set it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
 		contains(t, s.run("show", "1", "--policy", "delay 1h; attempts 3", "--future", "9"), `(?m)^attempts +1 of 3$`, `(?m)^ +2 +(1h|5\dm\d*s?) `, `(?m)^ +3 +(2h|1h5\dm|1h) `, `then it is dead\n$`)
-		contains(t, s.run("show", "3"), `its own \(policy:[0-9a-f]{16}\): delay 10m; attempts 4`, `(?m)^payload +{"to": ?"x"}$`, `no attempt has failed`, `(?m)^ +4 +10h(30|2\d)m +`, `then it is dead\n$`)
+		contains(t, s.run("show", "3"), `per-task \(policy:[0-9a-f]{16}\): delay 10m; attempts 4`, `(?m)^payload +{"to": ?"x"}$`, `no attempt has failed`, `(?m)^ +4 +10h(30|2\d)m +`, `then it is dead\n$`)
 		var shown struct {
 			Running  bool
 			Metadata map[string]string
@@ -270,17 +270,17 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"policy", "nonsense"}},
 		{exitUsage, `unknown flag: --nonsense`, []string{"ls", "--nonsense"}},
 		{exitUsage, `the database is missing; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
-		{exitUsage, `"x" is not the id of a task, which is a whole number`, []string{"show", "x", "--dsn", file}},
+		{exitUsage, `"x" is not the ID of a task: must be a whole number`, []string{"show", "x", "--dsn", file}},
 		{exitUsage, `0 arguments; the usage is falldue show ID [flags]`, []string{"show", "--dsn", file}},
 		{exitUsage, `"0" for "--limit" flag: must be a whole number from 1 to 10,000`, []string{"ls", "--limit", "0", "--dsn", file}},
 		{exitUsage, `"99999999999999999999" for "--limit" flag: must be a whole number from 1 to 10,000`, []string{"ls", "--limit", "99999999999999999999", "--dsn", file}},
 		{exitUsage, `state "lost": must be`, []string{"ls", "--state", "lost", "--dsn", file}},
 		{exitUsage, `phase "lost": must be`, []string{"ls", "--phase", "lost", "--dsn", file}},
-		{exitUsage, `no tasks; name them by their ids, or select them by flags`, []string{"delete", "--dsn", file}},
-		{exitUsage, `both ids and flags that select tasks`, []string{"cancel", "1", "--kind", "mail", "--dsn", file}},
+		{exitUsage, `no tasks selected: list their IDs, or set flags`, []string{"delete", "--dsn", file}},
+		{exitUsage, `both IDs and flags select tasks`, []string{"cancel", "1", "--kind", "mail", "--dsn", file}},
 		{exitUsage, `--payload is for one task`, []string{"retry", "1", "2", "--payload", "{}", "--dsn", file}},
 		{exitUsage, `the payload "{" is not JSON`, []string{"retry", "1", "--payload", "{", "--dsn", file}},
-		{exitUsage, `--rate, --over and --from are for tasks that flags select`, []string{"retry", "1", "--rate", "5", "--dsn", file}},
+		{exitUsage, `--rate, --over and --from need flags that select tasks, such as --kind`, []string{"retry", "1", "--rate", "5", "--dsn", file}},
 		{exitUsage, `--from: "noon" is not a time`, []string{"retry", "--kind", "mail", "--from", "noon", "--dsn", file}},
 		{exitUsage, `unknown name "nonsense"`, []string{"ls", "--policy", "mail=nonsense", "--dsn", file}},
 		{exitUsage, `the payload "{" is not JSON`, []string{"enqueue", "mail", "{", "--dsn", file}},
