@@ -72,8 +72,6 @@ const (
 	asleepFactor = 8
 	// minPause is the shortest pause before a search that a claim or a notification requests.
 	minPause = 20 * time.Millisecond
-	// maxRechecked is the greatest number of lanes that a recheck reads.
-	maxRechecked = 128
 )
 
 func newSearch(cfg PollerConfig, lanes *lanes.Tracker, expiry *expiry, wanted func() bool, wake chan<- struct{}) *search {

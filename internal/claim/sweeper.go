@@ -231,7 +231,7 @@ func (s *Sweeper) recheck(ctx context.Context, one *search) error {
 	start := one.begin()
 	limited, cancel := retry.StatementContext(ctx, retry.SweepTimeout)
 	defer cancel()
-	heads, err := s.finder.Recheck(limited, one.queue, one.lanes.Remembered(maxRechecked))
+	heads, err := s.finder.Recheck(limited, one.queue, one.lanes.Remembered(store.MaxRechecked))
 	outage := s.ended(ctx, []store.Place{{Queue: one.queue}}, err)
 	if err != nil {
 		one.giveUp(time.Now().Add(one.every))

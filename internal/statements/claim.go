@@ -88,7 +88,7 @@ func Claim(s dialect.Server, p ClaimParams) Stmt {
 	b.set("due", claimDue)
 	b.setSince()
 	b.set("claim", claimUpdate)
-	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
+	b.set("lanes", func() string { return arrays{}.numbered(b, LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays("l.", p.Formulas) })
 	b.set("max batch", strconv.Itoa(MaxBatch))

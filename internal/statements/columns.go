@@ -34,24 +34,26 @@ var laneColumns = Columns[Lane]{
 	col("attempts", Int, func(l *Lane) any { return &l.Attempts }),
 }
 
-// SetLane sets the parameters of [ClaimLane], [LaneHead] and [NextLane] that name a lane.
+// SetLane sets the parameters of [ClaimLane] and [NextLane] that name a lane.
 func SetLane(values Values, l Lane) { laneColumns.Set(values, &l) }
 
-// Head is a lane and the anchor of its first task, as [Sweep], [NextLane] and [Heads]
-// return them.
+// Head is a lane and the anchor of its first task, as [Sweep] and [NextLane] return them.
 type Head struct {
 	Lane
 	Anchor int64
 	Now    int64 // by the database's clock
 }
 
-// HeadColumns are the columns of a result of [Sweep], [NextLane] and [Heads].
+// HeadColumns are the columns of a result of [Sweep] and [NextLane].
 var HeadColumns = join(
 	within(laneColumns, func(h *Head) *Lane { return &h.Lane }),
 	Columns[Head]{
 		col("anchor", Moment, func(h *Head) any { return &h.Anchor }),
 		col("clock", Moment, func(h *Head) any { return &h.Now }),
 	})
+
+// AnchorColumns are the columns of a result of [Heads]: a [Head] without its lane.
+var AnchorColumns = HeadColumns[len(laneColumns):]
 
 // FoundLane is the head of a lane of a queue, as [Sweep] and [FinishedLanes] return it.
 type FoundLane struct {

@@ -354,7 +354,7 @@ func DropPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 // The batch has [LaneColumns]. Parameters: queue, and room with Caps.JSONLateral.
 func FindDue(s dialect.Server, p ClaimParams) Stmt {
 	b := newBuilder(s, p.Tables)
-	b.set("lanes", func() string { return arrays{}.numbered(b, "l", LaneColumns.columns()) })
+	b.set("lanes", func() string { return arrays{}.numbered(b, LaneColumns.columns()) })
 	b.setInLane(func(c column) string { return "l." + c.Name })
 	b.set("delay", func() string { return b.delays("l.", p.Formulas) })
 	b.set("found", ClaimedColumns[1:].list("", foundExprs("")))

@@ -201,16 +201,17 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		"to_state": statements.StateDone, "more": int64(0), "failure": "why", "answer": "[1]",
 	}
 	statements.SetLane(lane, statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3})
-	claim, look, lanes := statements.ClaimLane(s, tables, &power), statements.LaneHead(s, tables), []statements.Row(nil)
+	claim, lanes := statements.ClaimLane(s, tables, &power), []statements.Row(nil)
 	inSlot := claim
+	wanted := []statements.WantedLane{
+		{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, Running: statements.StateOpen, Most: 1 << 30, Room: 100},
+		{Lane: statements.Lane{State: statements.StateOpen, Kind: "kind2", Attempts: 1}, Running: statements.StateOpen, Most: 1 << 30, Room: 100},
+	}
+	look := statements.SinceColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
 	if statements.ClaimsAtOnce(s) {
 		claim = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}})
-		look = statements.Heads(s, tables)
 		inSlot = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{power}, InSlot: true})
-		wanted := []statements.Lane{{State: statements.StateOpen, Kind: "kind1", Attempts: 3}, {State: statements.StateOpen, Kind: "kind2", Attempts: 1}}
-		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane {
-			return &statements.WantedLane{Lane: wanted[i], Running: statements.StateOpen, Most: 1 << 30, Room: 100}
-		})
+		lanes = statements.LaneColumns.Rows(len(wanted), func(i int) *statements.WantedLane { return &wanted[i] })
 	}
 	// A large batch of a worker that the statistics do not contain.
 	fences := statements.FenceColumns.Rows(500, func(i int) *statements.Key { return &statements.Key{TaskID: int64(i) + 1, Fence: 1} })
@@ -271,7 +272,7 @@ func checkPlans(t *testing.T, engine, statistics string) {
 		rows []statements.Row
 		want []string
 	}{
-		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", look, lanes, want[0]}, {"sweep", sweeping, queues, want[1]}, {"sweep of many", sweepingMany, manyQueues, wantMany},
+		{"claim", claim, lanes, want[0]}, {"claim in slot", inSlot, lanes, want[0]}, {"look", statements.Heads(s, tables, len(look)), look, want[0]}, {"sweep", sweeping, queues, want[1]}, {"sweep of many", sweepingMany, manyQueues, wantMany},
 		{"settle", statements.Delete(s, tables, len(fences)), fences, want[2]}, {"settle of one", statements.SettleAlike(s, tables, 1), fences[:1], one},
 		{"cleaning", statements.Clean(s, tables), nil, want[0]}, {"finished lanes", statements.FinishedLanes(s, tables, 1), finishedRows, finishedLanes},
 		{"look for running tasks", statements.LookIDs(s, tables, statements.ListParams{Kind: true, Phase: statements.PhaseRunning}), nil, looks},

@@ -128,10 +128,10 @@ func (arrays) from(b *builder, alias string, columns []column) string {
 	return unnest(b, columns) + " as " + alias + " (" + names + ")"
 }
 
-// numbered is from with a column place, which counts the rows from 1.
-func (arrays) numbered(b *builder, alias string, columns []column) string {
+// numbered is a batch of lanes l with a column place, which counts the rows from 1.
+func (arrays) numbered(b *builder, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	return unnest(b, columns) + " with ordinality as " + alias + " (" + names + ", place)"
+	return unnest(b, columns) + " with ordinality as l (" + names + ", place)"
 }
 
 func unnest(b *builder, columns []column) string {

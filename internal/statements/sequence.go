@@ -37,7 +37,7 @@ where {in lane} order by updated_at limit 1) order by id limit 1`)
 	}
 	if ClaimsAtOnce(s) {
 		of = "l."
-		b.set("lanes", func() string { return arrays{}.numbered(b, "l", SequenceColumns.columns()) })
+		b.set("lanes", func() string { return arrays{}.numbered(b, SequenceColumns.columns()) })
 		b.setInLane(func(c column) string { return "l." + c.Name })
 		b.set("begun", "l.begun")
 		// OFFSET keeps the planner from joining whole tables.

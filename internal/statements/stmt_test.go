@@ -230,15 +230,14 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	if s.Caps.CachesStatistics {
 		all["refresh_statistics"] = statements.RefreshStatistics(s, tables)
 	}
+	all["heads"] = statements.Heads(s, tables, room)
 	if statements.ClaimsAtOnce(s) {
 		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
 		if statements.HasClaimSlots(s) {
 			all["claim_in_slot"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}, InSlot: true})
 		}
-		all["heads"] = statements.Heads(s, tables)
 		all["claim_snoozed"] = statements.Claim(s, statements.ClaimParams{Tables: tables})
 	} else {
-		all["lane_head"] = statements.LaneHead(s, tables)
 		all["claim_lane"] = statements.ClaimLane(s, tables, &arctan)
 		all["claim_lane_snoozed"] = statements.ClaimLane(s, tables, nil)
 		if statements.HasClaimSlots(s) {

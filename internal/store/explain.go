@@ -50,13 +50,8 @@ func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, 
 		statements.SetLane(values, p.Sources[0].Lane)
 		list = append(list, planned{"next_lane", "t", s.fixed("next lane", statements.NextLane), values, nil})
 	}
-	if statements.ClaimsAtOnce(s.server) {
-		stmt, values, rows := s.headsStmt(p.Queue, p.Sources)
-		list = append(list, planned{"look", "t", stmt, values, rows})
-	} else {
-		stmt, values := s.laneHeadStmt(p.Queue, p.Sources[0])
-		list = append(list, planned{"look", "t", stmt, values, nil})
-	}
+	stmt, rows := s.headsStmt(p.Sources[:min(len(p.Sources), explainedBatch)])
+	list = append(list, planned{"look", "t", stmt, statements.Values{"queue": p.Queue}, rows})
 	free, limited := p, p
 	free.Sources, limited.Sources = nil, nil
 	for _, from := range p.Sources {

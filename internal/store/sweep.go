@@ -156,40 +156,45 @@ func (s *Store) occupied(ctx context.Context, places []Place, state string) (lis
 	return slices.DeleteFunc(slices.Clone(places), func(p Place) bool { return !has[p.Queue] }), err
 }
 
+// MaxRechecked is how many lanes one statement of a recheck reads.
+const MaxRechecked = 128
+
 // Recheck finds the first task of each source from its Since on. It leaves out lanes
 // without such a task. Its cost does not depend on the number of earlier tasks.
-func (s *Store) Recheck(ctx context.Context, queue string, sources []Source) (heads []Head, err error) {
-	if len(sources) == 0 {
-		return nil, nil
-	}
-	if statements.ClaimsAtOnce(s.server) {
-		stmt, values, lanes := s.headsStmt(queue, sources)
-		return s.heads(ctx, stmt, values, lanes)
-	}
-	for _, w := range sources {
-		stmt, values := s.laneHeadStmt(queue, w)
-		head, err := s.heads(ctx, stmt, values, nil)
+func (s *Store) Recheck(ctx context.Context, queue string, sources []Source) ([]Head, error) {
+	return reading(ctx, s, func(x runner) ([]Head, error) { return s.firstTasks(ctx, x, queue, sources) })
+}
+
+func (s *Store) firstTasks(ctx context.Context, x runner, queue string, sources []Source) (heads []Head, err error) {
+	for part := range slices.Chunk(sources, MaxRechecked) {
+		stmt, rows := s.headsStmt(part)
+		err := x.query(ctx, stmt, statements.Values{"queue": queue}, rows, func(r row) error {
+			place, err := r.int(len(r) - 1)
+			if err != nil || place < 0 || int(place) >= len(part) { // of the rows that fill a statement up
+				return err
+			}
+			h := Head{Head: statements.Head{Lane: part[place].Lane}}
+			h.Corrupt = statements.AnchorColumns.Scan(r[:len(r)-1], &h.Head)
+			heads = append(heads, h)
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		heads = append(heads, head...)
 	}
 	return heads, nil
 }
 
-// headsStmt returns the statement that reads the first tasks of all sources, with its values and its rows.
-func (s *Store) headsStmt(queue string, sources []Source) (statements.Stmt, statements.Values, []statements.Row) {
-	lanes := statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
+// headsStmt returns the statement that reads the first tasks of sources, with its rows.
+func (s *Store) headsStmt(sources []Source) (statements.Stmt, []statements.Row) {
+	size := 0
+	if !statements.ClaimsAtOnce(s.server) {
+		size = statements.SizeFor(len(sources))
+	}
+	stmt := s.stmt(stmtKey{name: "heads", size: size}, func() statements.Stmt { return statements.Heads(s.server, s.tables, size) })
+	return stmt, statements.SinceColumns.Rows(len(sources), func(i int) *statements.WantedLane {
 		return &statements.WantedLane{Lane: sources[i].Lane, Since: sources[i].Since}
 	})
-	return s.fixed("heads", statements.Heads), statements.Values{"queue": queue}, lanes
-}
-
-// laneHeadStmt returns the statement that reads the first task of one source, with its values.
-func (s *Store) laneHeadStmt(queue string, w Source) (statements.Stmt, statements.Values) {
-	values := statements.Values{"queue": queue, "since": w.Since}
-	statements.SetLane(values, w.Lane)
-	return s.fixed("lane head", statements.LaneHead), values
 }
 
 // heads runs a statement that finds lanes.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/falldue/falldue/internal/othersql"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/testdb"
 )
@@ -129,5 +130,66 @@ func TestStepsFindWhatASweepFinds(t *testing.T) {
 				t.Errorf("lane %d is %+v by steps, and %+v by one statement", i, h, jumped[i])
 			}
 		}
+	})
+}
+
+// TestRechecksTakeOneStatement: one statement finds the first tasks of all lanes of a recheck, each from the anchor on
+// from which the lane is searched, also on servers without lateral joins.
+func TestRechecksTakeOneStatement(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, s *Store) {
+		sources := keyed(t, s, MaxRechecked, 1, Limit{Form: Sequence, Most: 1})
+		all, err := s.NewLaneFinder().FindAll(t.Context(), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[Lane]int64{}
+		for _, h := range all {
+			want[h.Lane] = h.Anchor
+		}
+		if len(want) != MaxRechecked {
+			t.Fatalf("a sweep finds %d lanes, want %d", len(want), MaxRechecked)
+		}
+		for i := range sources {
+			switch sources[i].Since = want[sources[i].Lane]; i % 4 {
+			case 0: // it has no later task
+				delete(want, sources[i].Lane)
+				sources[i].Since++
+			case 1: // it has no task
+				delete(want, sources[i].Lane)
+				sources[i].Attempts = 7
+			}
+		}
+		n := 0
+		heads, err := reading(t.Context(), s, func(x runner) ([]Head, error) { return s.firstTasks(t.Context(), counting{x, &n}, "default", sources) })
+		if err != nil || n != 1 {
+			t.Fatalf("a recheck of %d lanes takes %d statements, want 1 (error %v)", len(sources), n, err)
+		}
+		for _, h := range heads {
+			if h.Corrupt != nil || h.Anchor != want[h.Lane] || h.Now < h.Anchor {
+				t.Errorf("found %+v, want the anchor %d", h, want[h.Lane])
+			}
+			delete(want, h.Lane)
+		}
+		for at := range want {
+			t.Errorf("found no task in %+v", at)
+		}
+		for _, part := range [][]Source{nil, sources[2:5]} { // a statement for fewer lanes than a power of two
+			if heads, err := s.Recheck(t.Context(), "default", part); err != nil || len(heads) != min(len(part), 2) {
+				t.Errorf("a recheck of %d lanes finds %+v (error %v)", len(part), heads, err)
+			}
+		}
+	}
+	testdb.Each(t, func(t *testing.T, engine string) {
+		check(t, stores(t, engine, 1)[0])
+		if engine != testdb.Postgres {
+			return
+		}
+		s := stores(t, engine, 1)[0]
+		server, err := othersql.Probe(t.Context(), s.db, "lateral")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, New(s.db, server, Options{Tables: s.tables}))
 	})
 }
