@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Caps is what a server can do and what it needs. The statements, migrations
-// and workers of falldue ask Caps and never the name of an engine, so that an
-// engine is described here and nowhere else.
+// Caps describes the features and the needs of a server. The statements,
+// migrations and workers of falldue depend on Caps and never on the name of an
+// engine, so an engine is described only here.
 //
 // [DefaultServer] has the Caps of each engine, and [Probe] adjusts them to the
 // server that it queries.
@@ -18,9 +18,9 @@ type Caps struct {
 	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without it a
 	// worker makes one claim at a time.
 	LockRows bool
-	// SkipLocked: FOR UPDATE SKIP LOCKED leaves out rows that other transactions have
-	// locked. It keeps workers from waiting for each other; no guarantee of
-	// falldue rests on it.
+	// SkipLocked: FOR UPDATE SKIP LOCKED omits rows that other transactions have
+	// locked. It keeps workers from waiting for each other. No guarantee of
+	// falldue depends on it.
 	SkipLocked bool
 	// SharedLock is the clause that ends a SELECT and locks the returned rows against
 	// changes, such as " for share". On most engines several transactions can hold that
@@ -78,7 +78,7 @@ type Caps struct {
 	// RowAddress is a system column that finds a locked row faster than its
 	// primary key does. It is "" where there is none.
 	RowAddress string
-	// Upsert is how an INSERT leaves out rows that are there already.
+	// Upsert is how an INSERT omits rows that exist already.
 	Upsert Upsert
 	// Copy: COPY … FROM STDIN, for drivers that can stream it, with ids from
 	// nextval and pg_get_serial_sequence.
@@ -180,10 +180,10 @@ const (
 	Pragmas
 )
 
-// Upsert is how an INSERT leaves out rows that are there already.
+// Upsert is how an INSERT omits rows that exist already.
 type Upsert int
 
-// The ways to leave them out.
+// The values of Upsert.
 const (
 	// OnConflict: ON CONFLICT DO NOTHING.
 	OnConflict Upsert = iota + 1
@@ -226,7 +226,7 @@ func (c Caps) Validate() error {
 	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert is neither OnConflict nor OnDuplicateKey")
 	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks is none of NoLocks, AdvisoryLocks, NamedLocks")
 	must(c.Catalog >= PgCatalog && c.Catalog <= Pragmas, "Catalog is none of PgCatalog, InnoDBCatalog, InformationSchema, Pragmas")
-	must(c.Explain != "" && c.WholeTable != "", "Explain or WholeTable says nothing")
+	must(c.Explain != "" && c.WholeTable != "", "Explain or WholeTable is empty")
 	must(c.Begin != "", "Begin has no statement that begins a transaction")
 	must(c.Migrations != "", "Migrations names no folder")
 	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")

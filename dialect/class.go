@@ -1,6 +1,6 @@
 package dialect
 
-// Class is what a database error means for the program that sent the statement.
+// Class is the meaning of a database error for the program that sent the statement.
 type Class int
 
 const (
@@ -21,8 +21,8 @@ const (
 	// a primary that has become a replica, and a new connection may lead to its
 	// successor. The statement had no effect.
 	ReadOnly
-	// Unencodable is a text with characters that the connection, or the database, has no
-	// encoding for. The statement had no effect.
+	// Unencodable is a text with characters that the encoding of the connection, or of the
+	// database, lacks. The statement had no effect.
 	Unencodable
 	// UniqueViolation is a violated unique index.
 	UniqueViolation

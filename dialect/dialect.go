@@ -1,8 +1,7 @@
-// Package dialect describes database engines. It holds how an engine writes
-// names, parameters, numbers and moments, which are points in time ([Dialect]), what the errors of its
-// drivers mean ([Class]), what a server can do ([Caps], [Server]), and what the
-// tables of falldue are called ([Tables]). It contains no statements of
-// falldue.
+// Package dialect describes database engines: the SQL of names, parameters,
+// numbers and moments, which are points in time ([Dialect]), the meaning of driver
+// errors ([Class]), the features of a server ([Caps], [Server]), and the names of
+// falldue's tables ([Tables]). It contains no statements of falldue.
 package dialect
 
 // Name is the name of an engine, as the command line and the folders of
@@ -30,7 +29,7 @@ type Dialect interface {
 	Func(name string) string
 	// Clock is how the engine writes moments.
 	Clock() Clock
-	// Classify returns what an error of the engine's drivers means, by its code or its
+	// Classify returns the meaning of an error of the engine's drivers, by its code or its
 	// type. It returns [Other] for an error that has neither, such as ErrInvalidConn of
 	// go-sql-driver/mysql: see [Caps.LossWithoutCode].
 	Classify(err error) Class

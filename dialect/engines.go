@@ -20,8 +20,8 @@ const (
 // settings that it has read from one session and that others must have, too.
 const (
 	mysqlOddSession = "select case" +
-		" when " + mysqlSelectLimit + " then concat('sql_select_limit is ', @@sql_select_limit, ', so that a SELECT leaves rows out; leave it out for falldue''s connections, or set it to its default, as in user:password@tcp(host)/database?sql_select_limit=18446744073709551615')" +
-		" when find_in_set('EMPTY_STRING_IS_NULL', @@sql_mode) > 0 then 'the sql_mode has EMPTY_STRING_IS_NULL, which makes NULL of every empty text that falldue stores; leave it out for falldue''s connections, as in user:password@tcp(host)/database?sql_mode=%27STRICT_TRANS_TABLES%27'" +
+		" when " + mysqlSelectLimit + " then concat('sql_select_limit is ', @@sql_select_limit, ', so that a SELECT omits rows; do not set it for falldue''s connections, or set it to its default, as in user:password@tcp(host)/database?sql_select_limit=18446744073709551615')" +
+		" when find_in_set('EMPTY_STRING_IS_NULL', @@sql_mode) > 0 then 'the sql_mode has EMPTY_STRING_IS_NULL, which turns every empty text that falldue stores into NULL; remove it for falldue''s connections, as in user:password@tcp(host)/database?sql_mode=%27STRICT_TRANS_TABLES%27'" +
 		" when @@sql_safe_updates = 1 then 'sql_safe_updates is 1, so that the server refuses some updates; set it to 0 for falldue''s connections, as in user:password@tcp(host)/database?sql_safe_updates=0'" +
 		" when @@autocommit = 0 then 'autocommit is 0, so that statements outside a transaction have no effect; set it to 1 for falldue''s connections, as in user:password@tcp(host)/database?autocommit=1'" +
 		" when @@character_set_client <> 'utf8mb4' then concat('character_set_client is ', @@character_set_client" + mysqlSetCharset +

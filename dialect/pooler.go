@@ -16,10 +16,10 @@ import (
 // transaction any free session. The session may lack the statements that the driver prepared, or have
 // statements of another process. ErrTransactionPooling wraps [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
-	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not find the pooler", ErrUnsupported)
+	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not detect the pooler", ErrUnsupported)
 
 // PoolTransactions returns the description of s behind a pooler in transaction mode,
-// with [Caps].TransactionPooling set. [Probe] calls it when it finds such a pooler. Its error
+// with [Caps].TransactionPooling set. [Probe] calls it when it detects such a pooler. The error
 // wraps [ErrTransactionPooling] if the driver of db does not send a statement with
 // its arguments in one step, and [ErrUnsupported] for an engine other than
 // PostgreSQL.
@@ -59,7 +59,7 @@ func checkStep(ctx context.Context, db Queryer) error {
 	case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 	case err != nil:
-		return fmt.Errorf("dialect: ask through the pooler: %w", withoutDSN(err))
+		return fmt.Errorf("dialect: query through the pooler: %w", withoutDSN(err))
 	case !inOne:
 		return ErrTransactionPooling
 	}

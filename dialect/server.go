@@ -14,13 +14,13 @@ import (
 	"github.com/falldue/falldue/internal/dsn"
 )
 
-// Server is a database server as [Probe] found it: its dialect, its version
-// and what it can do.
+// Server is a database server as [Probe] found it: its dialect, its version and
+// its features.
 type Server struct {
 	Dialect
 	// Version is the server's own text, such as "10.11.6-MariaDB".
 	Version string
-	// Caps is what the server can do.
+	// Caps describes the features of the server.
 	Caps Caps
 }
 
@@ -35,7 +35,7 @@ type Queryer interface {
 }
 
 // Probe asks a server for its engine, version and settings, and returns its
-// description. Its error wraps [ErrUnsupported] for a server, or a session's
+// description. The error wraps [ErrUnsupported] for a server, or a session's
 // settings, with which falldue cannot work.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
@@ -167,7 +167,7 @@ func OddSession(what string) error {
 }
 
 func probeSQLite(ctx context.Context, db Queryer, text string) (Server, error) {
-	if err := atLeast(SQLite, text, version{3, 46, 0}, "long formulas, whose parentheses an older parser does not hold, and exact numbers"); err != nil {
+	if err := atLeast(SQLite, text, version{3, 46, 0}, "long formulas, whose parentheses exceed the limit of older parsers, and exact numbers"); err != nil {
 		return Server{}, err
 	}
 	var eight float64

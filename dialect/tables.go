@@ -15,8 +15,8 @@ type Tables struct {
 	// Schema is the schema of the tables, on engines with [Caps].Schemas. With "", the
 	// connection's search path determines it.
 	Schema string
-	// Prefix starts the name of each table and index. It is required: 1 to 40 letters,
-	// digits and underscores, not beginning with a digit.
+	// Prefix is the beginning of the name of each table and index. It is required: 1 to 40
+	// letters, digits and underscores, not beginning with a digit.
 	Prefix string
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Flow is a graph of tasks to enqueue. The zero value is an empty one. It has no cycles, since a task can only run
+// Flow is a graph of tasks to enqueue. The zero value is an empty Flow. It has no cycles, since a task can only run
 // after tasks that were added before it. A Flow can be enqueued several times, which makes new tasks each time. It is
 // not safe for concurrent use, and a Flow with tasks must not be copied.
 type Flow struct {
@@ -125,15 +125,15 @@ func (f *Flow) refuse(format string, args ...any) {
 	}
 }
 
-// Then adds a task that runs after the last tasks of the flow: all those that no other task runs
-// after yet. Tasks with [AtFirstDeath] do not count. It returns f.
+// Then adds a task that runs after the last tasks of the flow: the tasks after which no other
+// task runs yet. Tasks with [AtFirstDeath] do not count. Then returns f.
 func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
 	f.Add(task, slices.Concat(opts, []Option{After(f.ends()...)})...)
 	return f
 }
 
 // OnFirstDeath adds a task that runs as soon as one of the last tasks of the flow is dead, see
-// [Flow.Then] and [AtFirstDeath]. Call it before Then. It returns f.
+// [Flow.Then] and [AtFirstDeath]. Call it before Then. OnFirstDeath returns f.
 func (f *Flow) OnFirstDeath(task falldue.EnqueueParams) *Flow {
 	if ends := f.ends(); len(ends) > 0 {
 		f.Add(task, After(ends...), AtFirstDeath())
@@ -157,14 +157,14 @@ func (f *Flow) ends() (list []Node) {
 	return list
 }
 
-// Enqueue stores all tasks in a transaction of its own, and returns their ids in the order in which they were added.
-// Errors are as for [falldue.Kind.Enqueue]. They wrap [falldue.ErrInvalid] for a task that runs after a task of another
-// flow, has two options for deaths, or has EnqueueOptions.Unique.
+// Enqueue stores all tasks in its own transaction, and returns their ids in the order in which they were added.
+// Errors are as for [falldue.Kind.Enqueue]. They wrap [falldue.ErrInvalid] for a task that runs after a task of
+// another flow, has two of the options CancelOnDeath, RunAnyway and AtFirstDeath, or has EnqueueOptions.Unique.
 func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
 	return f.enqueue(ctx, q, nil)
 }
 
-// EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as [falldue.Kind.EnqueueTx] does. After an error
+// EnqueueTx is like [Flow.Enqueue] but stores the tasks inside tx, as [falldue.Kind.EnqueueTx] does. After an error,
 // roll tx back: otherwise some tasks of the flow may be stored without their dependencies.
 func (f *Flow) EnqueueTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]int64, error) {
 	if tx == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Graph is the tasks of a flow around one task, and their dependencies.
+// Graph contains the tasks of a flow around one task, and their dependencies.
 type Graph struct {
 	Tasks []Task // in the order of their IDs
 	Edges []Edge // in the order of Before, then After
@@ -30,8 +30,8 @@ type Task struct {
 // Edge means that task After runs after task Before.
 type Edge struct {
 	Before, After int64
-	// Ended reports how task Before has ended, as the flow knows it: [falldue.StateDone],
-	// [falldue.StateDead], [falldue.StateCancelled], [Deleted], or "" while it has not.
+	// Ended is the state in which task Before ended, as the flow knows it: [falldue.StateDone],
+	// [falldue.StateDead], [falldue.StateCancelled] or [Deleted]. It is "" while Before has not ended.
 	Ended falldue.State
 }
 

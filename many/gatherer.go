@@ -106,7 +106,7 @@ func (g *gatherer[A]) leave(group string, b *batch[A], m *member[A]) bool {
 	return true
 }
 
-var errGoexit = errors.New("the function for many tasks called runtime.Goexit")
+var errGoexit = errors.New("the function that handles batches called runtime.Goexit")
 
 // run calls the function, and gives each task its error.
 func (b *batch[A]) run(fn func(context.Context, *Batch[A]) error) {

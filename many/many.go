@@ -16,9 +16,9 @@ import (
 
 // Config limits the batches. The zero value is ready for use.
 type Config[A any] struct {
-	// Most is how many tasks a batch has at most: 2 to 1,000, and no more than the Concurrency of the kind's queue, since
-	// each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most, one batch
-	// can gather while another runs. Defaults to 100, or to Concurrency if that is less.
+	// Most is the greatest number of tasks in a batch: 2 to 1,000, and no more than the Concurrency of the kind's queue,
+	// since each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most,
+	// one batch can gather while another runs. Defaults to 100, or to Concurrency if that is less.
 	Most int
 	// Wait is how long the first task of a batch waits for more, up to an hour. A batch of Most tasks runs immediately.
 	// The timeout of a task includes its wait. Defaults to 100 milliseconds.
@@ -28,7 +28,7 @@ type Config[A any] struct {
 	GroupBy func(task falldue.Task[A]) string
 }
 
-// Batch is the tasks that a function gets, and their outcomes.
+// Batch contains the tasks for one call of the function, and their outcomes.
 type Batch[A any] struct {
 	// Tasks are in the order in which they began to wait. Their methods work as in any handler: with DoneTx of each task,
 	// all tasks are completed in one transaction with the writes of the function.
@@ -41,7 +41,7 @@ type Batch[A any] struct {
 	contexts []context.Context
 }
 
-// NewBatch makes a batch by hand, to test a function without a database. Package tasktest makes tasks.
+// NewBatch makes a batch for testing a function without a database. Package tasktest makes tasks.
 func NewBatch[A any](tasks ...falldue.Task[A]) *Batch[A] {
 	return &Batch[A]{Tasks: tasks, Errs: make([]error, len(tasks))}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Deed is an entry of the audit log: what a person has done to tasks, queues, policies or schedules.
+// Deed is an entry of the audit log: an action of a person on tasks, queues, policies or schedules.
 type Deed struct {
 	At time.Time // set by [Ops.Record]
 	falldue.Note
-	// Action is a word such as retry, and Target is what was changed, such as task 5.
+	// Action is a word such as retry, and Target names the changed object, such as task 5.
 	Action, Target string
 	// Changed is how many tasks, schedules, pauses or policies were changed.
 	Changed int64

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Backlog is the tasks that wait at one moment, for [Scenario].
+// Backlog contains the tasks that wait at one moment, for [Scenario].
 type Backlog struct {
 	// Kind is the kind of all its tasks, or "" if they have any kind.
 	Kind string
@@ -69,9 +69,9 @@ func (c course) due(anchor time.Duration, n int) (due time.Duration) {
 const mostBacklog = 5_000_000
 
 // Backlog returns the waiting tasks of a kind, or of all kinds if it is "", with the policies in
-// effect, for [Simulate] and [SimulateBacklog]. A running task counts as one that waits from the
-// end of its lease on. Backlog returns an error if the policy of a task is not known, or if there
-// are more than 5,000,000 tasks.
+// effect, for [Simulate] and [SimulateBacklog]. A running task counts as a task that waits from the
+// end of its lease. Backlog returns an error if the policy of a task is unknown, or if there are
+// more than 5,000,000 tasks.
 func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	b := &Backlog{Kind: kind}
 	after := func(at time.Time, zero time.Duration) time.Duration {

@@ -28,8 +28,7 @@ type BulkOptions struct {
 	Spread Spread
 	// InPlace is [falldue.RetryOptions].InPlace for the tasks of [Ops.RetryMany]. It excludes Spread.
 	InPlace bool
-	// Report is called after each batch with what has been done so far, from the goroutine of
-	// the call.
+	// Report is called after each batch with the report so far, from the goroutine of the call.
 	Report func(BulkReport)
 }
 

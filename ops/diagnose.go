@@ -16,7 +16,7 @@ type Level int
 const (
 	// Fine: there is nothing to do.
 	Fine Level = iota
-	// Unchecked: the check could not be made, because of a missing permission or the time limit, for example.
+	// Unchecked: the check could not run, because of a missing permission or the time limit, for example.
 	Unchecked
 	// Attention: a person should look at it.
 	Attention
@@ -38,7 +38,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("Level(%d)", int(l))
 }
 
-// Finding is what a check has found.
+// Finding is a result of a check.
 type Finding struct {
 	// Check is the name of the check, such as clock.
 	Check string

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Diff is what another policy for a kind would change for its tasks that wait now.
+// Diff is the effect of another policy for a kind on the tasks that wait now.
 type Diff struct {
 	Kind string
 	// Tasks is the number of waiting tasks that follow the policy of the kind. Own is the number of tasks with a

@@ -18,17 +18,17 @@ type Plan struct {
 	//	sweep                 finds the lanes of the queue
 	//	next_lane             the same on MySQL, MariaDB and TiDB, from lane to lane
 	//	look                  finds the first task of lanes that are known
-	//	claim                 claims from lanes without limits; elsewhere than on PostgreSQL
-	//	                      it finds what take claims, with a statement for each policy
+	//	claim                 claims from lanes without limits; on engines other than PostgreSQL
+	//	                      it finds the tasks for take, with a statement for each policy
 	//	claim_in_slot         a large claim on PostgreSQL
 	//	read_permits          reads what limits admit
 	//	claim_with_limits     finds due tasks in lanes with limits
 	//	claim_in_order        finds the next task of a sequence, see [falldue.InOrder]
 	//	take_permits          gives permits of limits to claims
-	//	take                  claims what was found
+	//	take                  claims the tasks that were found
 	//	extend                extends leases
 	//	settle_done           deletes tasks that have succeeded
-	//	settle_alike          ends claims that end alike, such as the claims of tasks that are kept
+	//	settle_alike          ends claims with the same outcome, such as claims of done tasks that are kept
 	//	settle_each           ends claims each in its own way
 	Statement string
 	SQL       string

@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Failures is what has failed, see [Ops.Failures].
+// Failures are the failed tasks that [Ops.Failures] returns.
 type Failures struct {
 	// Groups are the failures by kind and error, the greatest group first.
 	Groups []FailureGroup
@@ -48,8 +48,8 @@ func (g FailureGroup) String() string {
 // FailureGroup is the tasks of a kind in a queue whose last errors are alike.
 type FailureGroup struct {
 	Queue, Kind string
-	// Error is the beginning of what the errors have in common: parts that differ from task to
-	// task, such as numbers and quoted texts, are "…".
+	// Error is the beginning of the text that the errors have in common. Parts that differ from task
+	// to task, such as numbers and quoted texts, are "…".
 	Error string
 	// Waiting is how many of the tasks will be retried, and Dead how many are dead.
 	Waiting, Dead int

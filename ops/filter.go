@@ -24,7 +24,7 @@ type Filter struct {
 	State falldue.State
 	// Phase is more precise than State for tasks that are not finished. No index has the phase: calls read the
 	// unfinished tasks that match the other fields, up to 10,000 for a page. Finished tasks do not count, however many
-	// are kept. Of [falldue.PhaseRunning], [falldue.PhaseScheduled] and [falldue.PhaseSnoozed] only tasks with that
+	// are kept. For [falldue.PhaseRunning], [falldue.PhaseScheduled] and [falldue.PhaseSnoozed], only tasks in that
 	// phase count.
 	Phase falldue.Phase
 	// OlderThan matches tasks that were enqueued at least that long ago, and NewerThan tasks that were enqueued less

@@ -29,8 +29,8 @@ type Outage struct {
 // Herd is the load of the retries after an outage. All times count from the failures.
 // Handlers take no time in it.
 type Herd struct {
-	// Retries has when each task runs again. Retries[i][k] is retry k+1 of task i. A
-	// task that is given up has fewer retries than the others.
+	// Retries has the times of the retries of each task. Retries[i][k] is retry k+1 of task i.
+	// A task that is given up has fewer retries than the others.
 	Retries [][]time.Duration
 	// Bucket is the length of an interval.
 	Bucket time.Duration

@@ -22,7 +22,7 @@ type HistoryFilter struct {
 	ByQueue, ByKind bool
 }
 
-// Span is what happened in a span of time.
+// Span counts the runs of a span of time.
 type Span struct {
 	At          time.Time // when it began
 	Queue, Kind string    // "" if the span is of all of them

@@ -13,13 +13,12 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Effect is what an override of policies would change for the tasks of its subject that wait
-// now.
+// Effect counts the changes that an override of policies makes to the tasks of its subject that wait now.
 type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
 	// is the subject's. Own is how many have a per-task policy, which they keep.
-	// Of an override with steps, AtOnce and Exhausted belong to the step with the most,
+	// For an override with steps, AtOnce and Exhausted belong to the step with the most,
 	// and Sooner and Later to the first. After has all steps, and the end.
 	Diff
 	// Unknown is the number of failed tasks that follow the override and whose policy is not

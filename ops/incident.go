@@ -8,9 +8,8 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Slow returns the override that makes all delays longer by a factor, or shorter if it is
-// below 1. It leaves the jitter and the limits as they are. The factor must be above 0 and
-// up to 1,000,000.
+// Slow returns the override that multiplies all delays by a factor. The jitter and the
+// limits stay unchanged. The factor must be above 0 and up to 1,000,000.
 func Slow(factor float64) (backoff.Override, error) {
 	if !(factor > 0 && factor <= 1e6) {
 		return backoff.Override{}, fmt.Errorf("ops: the factor %v: must be above 0, up to 1,000,000", factor)

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// KindRuns is how the recent runs of a kind have ended on live workers.
+// KindRuns counts the outcomes of a kind's recent runs on live workers.
 type KindRuns struct {
 	Kind string
 	Runs

@@ -16,7 +16,7 @@ import (
 
 // Limit is a limit that live workers apply, with its state.
 type Limit struct {
-	// Owner is the kind or the queue of the limit, such as kind mail, and Text the limit as the code makes it, such as
+	// Owner is the kind or the queue of the limit, such as kind mail, and Text the Go code that makes the limit, such as
 	// AtMost(20).
 	Owner, Text string
 	// Definitions are the definitions of the limit, if the workers differ, as two releases do during a deploy,

@@ -17,14 +17,14 @@ type Policies struct {
 	announced  map[string]backoff.Policy // those that most live workers have
 	releases   map[string][]KindPolicy   // the releases of live workers, if they have several
 	overrides  []Override                // the most specific first
-	// Unreadable has why the policies of some keys are not known.
+	// Unreadable has the reasons why some per-task policies are unknown, by their keys.
 	Unreadable map[string]error
 }
 
-// Policies returns the policies of [Ops.WithPolicies] and of the kinds that the queue handles,
-// policies that live workers announce for other kinds, per-task policies by the keys that tasks have, see
-// [falldue.TaskInfo], and what overrides make of them ([Ops.SetPolicy]). Of several policies of a
-// kind it is the one that most workers have, see [KindPolicies]. Keys that are "" are left out. A
+// Policies returns the policies of [Ops.WithPolicies] and of the kinds that the queue handles, the
+// policies that live workers announce for other kinds, and the per-task policies with keys, see
+// [falldue.TaskInfo]. Overrides are included ([Ops.SetPolicy]). If live workers have several policies
+// for a kind, the policy of most workers counts, see [KindPolicies]. Keys that are "" are ignored. A
 // policy that cannot be read is no error.
 func (o *Ops) Policies(ctx context.Context, keys ...string) (Policies, error) {
 	s, err := o.snapshot(ctx, keys...)
@@ -177,7 +177,7 @@ func taskIn(queue string, at store.Lane) falldue.TaskInfo {
 }
 
 // PolicyByKey returns the per-task policy with a key, which is the Policy of a
-// [falldue.TaskInfo]. Its error wraps [falldue.ErrNotFound] if no such policy is stored.
+// [falldue.TaskInfo]. The error wraps [falldue.ErrNotFound] if no such policy is stored.
 func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, error) {
 	texts, err := o.store.Policies(ctx, []string{key})
 	if err != nil {

@@ -65,14 +65,14 @@ func (o *Ops) profile(ctx context.Context, key string) (*Profile, error) {
 // Now returns the time of the database's clock.
 func (o *Ops) Now(ctx context.Context) (time.Time, error) { return o.store.Now(ctx) }
 
-// EstimateTasks returns about how many tasks there are in all states, and false if the server
-// does not know. It reads the server's statistics, and costs nothing.
+// EstimateTasks returns the approximate number of tasks in all states, and false if the server does
+// not know it. EstimateTasks reads only the server's statistics, and costs nothing.
 func (o *Ops) EstimateTasks(ctx context.Context) (tasks int64, known bool, err error) {
 	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	return rows.Amount, known, err
 }
 
-// Load is how many tasks fall due, and when.
+// Load describes how many tasks fall due, and when.
 type Load struct {
 	// Due is the number of tasks that are due already.
 	Due int64
@@ -231,7 +231,7 @@ type KindLoad struct {
 	Unknown int64
 }
 
-// Forecast is when the tasks that wait now fall due. It does not include new tasks and further failures.
+// Forecast describes when the tasks that wait now fall due. It does not include new tasks and further failures.
 type Forecast struct {
 	At    time.Time
 	Kinds []KindLoad // in the order of their names

@@ -8,7 +8,7 @@ import (
 	"github.com/falldue/falldue/internal/overdue"
 )
 
-// Rate is how fast a worker works.
+// Rate is the speed of a worker.
 type Rate struct {
 	// Done is how many tasks succeed in a second, and Failed how many attempts fail.
 	Done, Failed float64
@@ -25,8 +25,8 @@ func (r Rate) plus(other Rate) Rate {
 // concurrent use.
 type Rates struct{ last map[string][2]Worker }
 
-// Add takes a list of [Ops.Workers], and returns the rates of its live workers, by their ids. Workers send a heartbeat
-// every 15 seconds, so a rate is known from the first list on with a second heartbeat of the worker.
+// Add takes a list of [Ops.Workers], and returns the rates of its live workers, by their ids. Workers send a
+// heartbeat every 15 seconds. The rate of a worker is known from the first list with its second heartbeat.
 func (r *Rates) Add(workers []Worker) map[string]Rate {
 	last, rates := map[string][2]Worker{}, map[string]Rate{}
 	for _, w := range workers {

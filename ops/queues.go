@@ -16,11 +16,10 @@ type Queue struct {
 	Kinds []string
 	// Blocked are the kinds of the blocked tasks, which run after other tasks. A [Pulse] leaves them out.
 	Blocked []string
-	// Lanes is the number of lanes that have tasks which wait or run. Sweeps take longer the more there
-	// are.
+	// Lanes is the number of lanes with tasks that wait or run. Sweeps take longer with more lanes.
 	Lanes int
-	// FirstDue is when the first of those tasks is due, or was, as far as their policies
-	// are known. It is zero if none is known.
+	// FirstDue is when the first task of these lanes is or was due, as far as their policies are
+	// known. It is zero if none is known.
 	FirstDue time.Time
 	// Now is the time of the database's clock when the queue was read.
 	Now time.Time

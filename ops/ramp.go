@@ -17,13 +17,13 @@ type Step struct {
 	After time.Duration
 	// Share is the share of the new policy in the delay, 0 to 1.
 	Share float64
-	// Policy has a delay between the delays of the two policies. All else is from the new policy. The last step has the
-	// new policy itself.
+	// Policy has a delay between the delays of the two policies. Everything else is from the new policy. The policy of
+	// the last step is the new policy itself.
 	Policy backoff.Policy
 	// Due is how many tasks fall due in the busiest minute of the step.
 	Due int64
-	// Anyway reports whether more tasks fall due in that minute than the ramp allows because they would do so without
-	// the step, too.
+	// Anyway reports whether more tasks fall due in that minute than the ramp allows, because they would even without
+	// the step.
 	Anyway bool
 }
 

@@ -11,7 +11,7 @@ import (
 // RefusedPause is a pause that workers cannot apply, since a newer release has set it for a subject
 // that they do not know.
 type RefusedPause struct {
-	// Subject is what is paused, as it is stored.
+	// Subject is the subject of the pause, as it is stored.
 	Subject string
 	Error   string
 	// Workers are the ids of the workers.

@@ -54,9 +54,9 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 	return o.inside.Change(ctx, s, opts.Until, store.Change{What: statements.ChangePolicy, Value: value, Who: opts.Who, Why: opts.Why})
 }
 
-// ClearPolicy ends the override of a subject: within two seconds, its tasks have the policies of the code, or per-task
-// policies, again. It is no error to clear a subject without an override. Pass a note at most once. For the error see
-// [Ops.SetPolicy].
+// ClearPolicy ends the override of a subject. Within two seconds, its tasks have the policies of the code, or
+// per-task policies, again. It is no error to clear a subject without an override. Pass a note at most once. Errors
+// are as for [Ops.SetPolicy].
 func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
 	n, err := oneOf(notes)
 	if err != nil {
@@ -65,9 +65,9 @@ func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falld
 	return o.inside.Change(ctx, s, time.Time{}, store.Change{What: statements.ChangeClearPolicy, Who: n.Who, Why: n.Why})
 }
 
-// Overrides lists the overrides of policies that are in effect now. The first of them that names
-// a task, see [Override.Names], is in effect for it. The Key of a subject is the key as tasks have
-// it in [falldue.TaskInfo]. An override that this release cannot read is left out, as workers do.
+// Overrides lists the overrides of policies that are in effect now. The first override that names a
+// task, see [Override.Names], applies to the task. The Key of a subject is the key as tasks have it
+// in [falldue.TaskInfo]. Overrides omits an override that this release cannot read, as workers do.
 func (o *Ops) Overrides(ctx context.Context) ([]Override, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return overridesIn(changes), err

@@ -28,18 +28,17 @@ type Scenario struct {
 	Seed uint64
 }
 
-// Recovery is how a system recovers from an outage.
+// Recovery describes how a system recovers from an outage.
 type Recovery struct {
 	// Failed is the number of tasks that failed, and Retries the number of their further attempts. Dead is the number
 	// of tasks that were given up.
 	Failed, Retries, Dead int
-	// Later is how many tasks fall due more than a day after the outage. With a backlog they
-	// are left out.
+	// Later is how many tasks fall due more than a day after the outage. With a backlog, the simulation omits them.
 	Later int
 	// LongestWait is the longest time that a task was due before a worker was free for it.
 	LongestWait time.Duration
 	// Recovered is the time from the end of the outage until all failed tasks, and the backlog, were done or dead, and
-	// no task waited for a worker. It is 0 if that was before the end of the outage.
+	// no task waited for a worker. Recovered is 0 if that happened before the end of the outage.
 	Recovered time.Duration
 	// Load has the number of attempts that began in each minute, and Peak is the greatest of these numbers.
 	Load []int

@@ -33,16 +33,16 @@ const (
 	Gone What = "gone"
 )
 
-// Event is something that has happened to a task.
+// Event is a change of a task.
 type Event struct {
-	// At is when it was seen, by the database's clock.
+	// At is when Watch found the change, by the database's clock.
 	At    time.Time
 	What  What
 	ID    int64
 	Queue string
 	Kind  string
 	Key   string
-	// Attempts is the number of attempts that count, with one that runs.
+	// Attempts is the number of attempts that count, including a running one.
 	Attempts int
 	// Worker is the id of the worker that has started it.
 	Worker string

@@ -19,7 +19,7 @@ type WhyMembers struct {
 	flow.Counts
 	// WaitsFor has the first ids of the dependencies that have not ended, and Failed of the dead and cancelled ones.
 	WaitsFor, Failed []int64
-	// OnDeath is what happens to the task when a dependency fails.
+	// OnDeath is the effect of a failed dependency on the task.
 	OnDeath flow.OnDeath
 }
 
@@ -36,8 +36,8 @@ type WhyClaim struct {
 	Live bool
 }
 
-// WhyAttempts is how many attempts the task has used. It is not met if no attempt is left: the task becomes dead when
-// it falls due.
+// WhyAttempts is the number of attempts that the task has used. It is not met if no attempt is left: the task becomes
+// dead when it falls due.
 type WhyAttempts struct {
 	Attempts int
 	Most     int // 0 is no limit
@@ -86,9 +86,9 @@ type DueRule struct {
 	Policy string
 	Delay  time.Duration
 	At     time.Time
-	// From is when that policy begins to hold, by a later step or by the end of an override
-	// under which the task does not fall due. It is the zero time if the policy holds now, and if the task falls due
-	// at the same time without the override.
+	// From is when that policy begins to apply, through a later step or the end of an override under which the task does
+	// not fall due. It is the zero time if the policy applies now, and if the task falls due at the same time without
+	// the override.
 	From time.Time
 	// Workers are the ids of the workers that have the policy. There are none for a per-task policy or a policy from
 	// [Config], unless other workers have Refused the override.
@@ -134,8 +134,8 @@ type WhyHandlers struct {
 // WhyLimit is a limit of the task's kind or queue. It is met if the limit admits another task, or if a worker that
 // defines the limit differently, or does not have it, admits the task.
 type WhyLimit struct {
-	// Limit is the limit as code that makes it, such as AtMost(20), and Owner what it is of: "kind charge", or "queue
-	// default". PerKey reports whether it counts the tasks of each key separately; then it is the limit of the task's
+	// Limit is the Go code that makes the limit, such as AtMost(20), and Owner is its kind or queue: "kind charge", or
+	// "queue default". PerKey reports whether it counts the tasks of each key separately; then it is the limit of the task's
 	// key. If Part is not "", it counts the tasks of each value of that part of keys separately.
 	Limit, Owner string
 	PerKey       bool
@@ -180,8 +180,8 @@ type WhySequence struct {
 	own     bool
 }
 
-// WhyLock is whether another transaction has locked the task's row, such as a transaction that has changed it. It is
-// met if the row is not locked. SQLite locks no rows, so it has no such condition.
+// WhyLock describes a lock that another transaction holds on the task's row, such as a transaction that has changed
+// the task. It is met if the row is not locked. SQLite locks no rows, so it has no such condition.
 type WhyLock struct {
 	Locked bool
 	// Known is false if the server cannot tell, or the user cannot lock rows.

@@ -36,7 +36,7 @@ type Worker struct {
 	// without an ended run are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
-	// Latest and LatestTime are the same of the last 30 to 45 seconds before it was last seen.
+	// Latest and LatestTime are the same for the last 30 to 45 seconds before it was last seen.
 	Latest     map[string]Runs
 	LatestTime time.Duration
 	// Longest are up to 100 of its running tasks, the longest running first, when it was last seen.
@@ -72,7 +72,7 @@ type Worker struct {
 // RefusedOverride is an override of policies that workers cannot apply, see
 // [Ops.SetPolicy].
 type RefusedOverride struct {
-	// Subject is what the override is set for, such as kind:charge.
+	// Subject is the subject of the override, such as kind:charge.
 	Subject string
 	// Own is the policy of the code, or the per-task policy, that the override should have
 	// changed, and Holds the policy that is in effect instead. Both are "" if the workers cannot

@@ -6,7 +6,7 @@
 //	err = s.Observe(q)
 //
 // An enqueue call within a trace is a span, and its context goes into the metadata of the tasks. Each
-// run is a span, of a trace of its own with a link to the enqueue's span. Package signals has the table
+// run is the root span of a new trace, with a link to the enqueue's span. Package signals has the table
 // of all metrics.
 package otelfalldue
 
@@ -34,16 +34,16 @@ type Config struct {
 	// Propagator writes the context of an enqueue into metadata and reads it. Defaults to W3C trace
 	// context. One with baggage stores the baggage, too, unencrypted.
 	Propagator propagation.TextMapPropagator
-	// Child reports whether a run's span is a child of the enqueue's, in the same trace, rather
-	// than the root of a trace with a link. Defaults to nil: never. A sampler decides about new
-	// roots again, and may look at the links.
+	// Child reports whether a run's span is a child of the enqueue's span, in the same trace, instead of
+	// the root of a new trace with a link. Defaults to nil: never. A sampler decides about new roots
+	// separately, and may look at the links.
 	Child func(*falldue.Run) bool
-	// Keys adds the keys of tasks to spans (messaging.falldue.key). They may be personal data.
+	// Keys adds the keys of tasks to spans (messaging.falldue.key). Keys may contain personal data.
 	Keys bool
-	// MaxKinds is the number of kinds that have attributes of their own in metrics; further ones
-	// count as "other". Defaults to 200.
+	// MaxKinds is the number of kinds with their own attributes in metrics. Further kinds count as
+	// "other". Defaults to 200.
 	MaxKinds int
-	// Sampler has the settings with which the state of the database is read.
+	// Sampler configures the reads of the database's state.
 	Sampler signals.SamplerConfig
 }
 
@@ -55,7 +55,7 @@ type Signals struct {
 	recorder *signals.Recorder
 }
 
-// New returns signals. The error is the one of a meter that does not make an instrument.
+// New returns signals. It returns an error if the meter cannot make an instrument.
 func New(cfg Config) (*Signals, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()

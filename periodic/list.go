@@ -30,10 +30,10 @@ type Info struct {
 	// Next is the next tick. If that time passed long ago, no running process defines the schedule, or no process runs
 	// its schedules.
 	Next time.Time
-	// Last is when it last enqueued a task, or zero, and LastTask is the id of that task.
+	// Last is when the schedule last enqueued a task, or zero, and LastTask is the id of that task.
 	Last     time.Time
 	LastTask int64
-	// Now is the time when this was read. All times are of the database's clock.
+	// Now is the time when the schedule was read. All times are of the database's clock.
 	Now time.Time
 	// Err is the reason why the row of the schedule is invalid, or nil. If a person has edited the row into something
 	// invalid, other fields may be wrong, and the schedule does not tick.
@@ -82,9 +82,9 @@ func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.
 	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: n.Who, PausedWhy: n.Why})
 }
 
-// Resume lets a paused schedule continue with its next tick. Ticks that passed while it was paused
-// are left out. Resume does nothing if the schedule is not paused. Errors are as for [Pause].
-// Processes notice the change within 5 seconds.
+// Resume lets a paused schedule continue with its next tick. Ticks that passed during the pause are
+// skipped. Resume does nothing if the schedule is not paused. Errors are as for [Pause]. Processes
+// notice the change within 5 seconds.
 func Resume(ctx context.Context, q *falldue.Queue, name string) error {
 	return setPaused(ctx, q, name, store.SchedulePause{})
 }
@@ -111,13 +111,12 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.S
 	return errContended
 }
 
-// Trigger enqueues a task of a schedule now, and returns its id, even if the schedule is paused or its last task is not
-// finished. The next tick does not change.
+// Trigger enqueues a task of a schedule now, and returns its id, even if the schedule is paused or its last task is
+// not finished. The next tick does not change.
 //
-// If Schedule.TaskAt makes the tasks, Trigger adds a tick and returns 0: within 5 seconds a
-// process that defines the schedule enqueues the task of that tick, unless NoOverlap leaves it
-// out. The error wraps [falldue.ErrInvalid] if such a schedule is paused. Other errors are as
-// for [Pause].
+// If Schedule.TaskAt makes the tasks, Trigger adds a tick and returns 0. Within 5 seconds, a process that defines the
+// schedule enqueues the task of that tick, unless NoOverlap skips it. The error wraps [falldue.ErrInvalid] if such a
+// schedule is paused. Other errors are as for [Pause].
 func Trigger(ctx context.Context, q *falldue.Queue, name string) (id int64, err error) {
 	inside := hooks.Of[queue](q)
 	one, err := find(ctx, inside.Store(), name)

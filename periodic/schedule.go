@@ -18,8 +18,8 @@ type Schedule struct {
 	// Name names the schedule in the database: 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the
 	// first a letter or digit.
 	Name string
-	// Spec is the times of its ticks, as for [Parse]: "30 2 * * *", "@daily", "@every 15m". Intervals count from the
-	// time when the schedule was first stored, or its Spec changed.
+	// Spec is the times of the ticks, as for [Parse]: "30 2 * * *", "@daily", "@every 15m". Intervals count from the
+	// time when the schedule was first stored, or when its Spec changed.
 	Spec string
 	// Zone is the time zone of a cron expression, such as "Europe/Berlin". Defaults to UTC.
 	Zone string
@@ -51,7 +51,7 @@ const (
 // maxMissed is the greatest number of All.
 const maxMissed = 1000
 
-// All enqueues a task for each tick that was missed, but only for the last most: 1 to 1,000.
+// All enqueues a task for each missed tick, but only for the last most ticks: 1 to 1,000.
 func All(most int) Missed {
 	if most < 1 {
 		most += wrongAll // New refuses it

@@ -58,9 +58,9 @@ type queue interface {
 	AddTicker(tick func(context.Context) (next time.Duration, err error))
 }
 
-// New returns a scheduler of schedules, whose tasks go into q. It does not use the database.
-// A process ticks the schedules that its code defines. A Scheduler belongs to its queue:
-// a test that moves the clock of q with package tasktest makes it tick.
+// New returns a scheduler that enqueues the tasks of schedules in q. It does not use the database. A process ticks
+// only the schedules that its code defines. A test that moves the clock of q with package tasktest makes the
+// scheduler tick, too.
 //
 // The error wraps [falldue.ErrInvalid] for an invalid schedule, and for two schedules with the same name.
 func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
@@ -84,9 +84,9 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 	return s, nil
 }
 
-// Run stores the schedules and enqueues their tasks until ctx ends. Then it returns nil. It returns an error
-// immediately if it cannot store the schedules: the tables are missing ([falldue.ErrNotMigrated]), or the database does
-// not answer. If the database fails later, Run logs that, and tries again until it answers.
+// Run stores the schedules and enqueues their tasks until ctx ends. Then it returns nil. Run returns an error
+// immediately if it cannot store the schedules, because the tables are missing ([falldue.ErrNotMigrated]) or the
+// database does not answer. If the database fails later, Run logs the error, and tries again until it answers.
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.ticking.Lock()
 	err := s.define(ctx)
@@ -101,8 +101,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunWorker is Run alongside the worker of the queue, [falldue.Queue.Run]. It returns when both
-// have ended, and each ends when the other one returns an error.
+// RunWorker calls Run and the queue's [falldue.Queue.Run] concurrently. It returns when
+// both have ended, and each ends when the other one returns an error.
 func (s *Scheduler) RunWorker(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,9 +116,9 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 	return errors.Join(err, <-ticking)
 }
 
-// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns how long it is
-// until the next one is due, or a negative duration if none will be. It is for programs that are started repeatedly,
-// and for tests; [Scheduler.Run] is the loop. If the database refuses the tasks of some schedules, the error joins the
+// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns the time until
+// the next task is due, or a negative duration if none will be. Tick is for programs that are started repeatedly, and
+// for tests. [Scheduler.Run] is the loop. If the database refuses the tasks of some schedules, the error joins the
 // errors of these schedules, and the tasks of the others have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	s.ticking.Lock()

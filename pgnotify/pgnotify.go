@@ -1,12 +1,12 @@
 // Package pgnotify wakes workers on PostgreSQL as soon as another process commits
 // tasks. Otherwise they find these tasks themselves, within a third of a second with the
 // default settings, and within two seconds after eleven minutes without a task. The package
-// uses LISTEN and NOTIFY. It needs a connection of its own, which it opens with lib/pq;
+// uses LISTEN and NOTIFY. It needs a separate connection, which it opens with lib/pq;
 // the queue itself may use another driver:
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 //
-// A process that enqueues tasks notifies such workers by itself. For tasks that it enqueues in a transaction, the
+// A process that enqueues tasks notifies these workers itself. For tasks that it enqueues in a transaction, the
 // commit notifies them if its own queue listens, too. Otherwise call [falldue.Queue.Wake] after the commit, or set
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
@@ -52,7 +52,7 @@ var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, ren
 
 // DSN returns a function for [falldue.Notifications].Listen that listens on the database
 // at source, in a form that lib/pq accepts: postgres://… or key=value …. Settings that only
-// pgx knows, such as pool_max_conns and default_query_exec_mode, are left out. source must
+// pgx knows, such as pool_max_conns and default_query_exec_mode, are ignored. source must
 // not lead to a connection pooler in transaction mode, which forwards no notifications. To
 // detect one, the function first sends itself a notification over a second connection.
 //

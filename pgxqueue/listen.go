@@ -57,7 +57,7 @@ func (l *ownListener) listen(ctx context.Context, channel string, wake func(noti
 	if !l.pooled {
 		return l.listener.listen(ctx, channel, wake)
 	}
-	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and looks for tasks of other processes; to be notified of them, set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
+	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and polls for tasks of other processes; to be notified, set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
 	<-ctx.Done()
 	return nil
 }

@@ -1,17 +1,17 @@
-// Package pgxqueue makes a queue on a pool of pgx, for programs that use pgx without
+// Package pgxqueue makes a queue on a pgx pool, for programs that use pgx without
 // database/sql:
 //
 //	q, err := pgxqueue.New(pool, falldue.Config{})
 //
-// [Tx] lets tasks be enqueued and settled in a transaction of pgx:
+// Use [Tx] to enqueue and settle tasks in a pgx transaction:
 //
 //	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args)
 //
-// Workers of such queues start a task as soon as its transaction commits, in whichever
-// process that is, without any setting. A transaction of pgx notifies them as a part of
-// its commit. PostgreSQL commits transactions that notify one after the other. Set the mode
-// [falldue.NotifyAfterCalls] if you commit more of them than that allows. Calls without a
-// transaction notify after the call, with a statement of its own.
+// Workers of such queues start a task as soon as its transaction commits, in any process and
+// without any setting. A pgx transaction notifies them as a part of its commit. PostgreSQL
+// commits transactions that notify one after the other. If that is too slow, set the mode
+// [falldue.NotifyAfterCalls]. Calls without a transaction notify after the call, with a separate
+// statement.
 package pgxqueue
 
 import (
@@ -36,10 +36,10 @@ import (
 // pool while [falldue.Queue.Run] is running.
 //
 // The queue takes a connection from the pool for each statement or transaction and
-// gives it back, as the application does. If the pool allows two or more connections, a
-// worker reserves one for leases and settles. The pool does not count the connection
+// returns it, as the application does. If the pool allows two or more connections, a
+// worker reserves one for leases and outcomes. The pool does not count the connection
 // that listens. So a worker on a pool of four (the default of pgxpool on small machines)
-// leaves three to its handlers and to all else.
+// leaves three connections for handlers and everything else.
 //
 // Behind a pooler in transaction mode, which forwards no notifications, set Listen
 // to a function that reaches the server itself, such as [pgnotify.DSN]'s. Without
@@ -72,8 +72,8 @@ func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {
 	return q, nil
 }
 
-// Tx returns a transaction of pgx in the form in which falldue takes it. The queue's
-// tables must be in the database of tx, which may be of any pool or connection.
+// Tx returns a pgx transaction as a [falldue.Tx]. The queue's tables must be in the
+// database of tx, which may belong to any pool or connection.
 func Tx(tx pgx.Tx) falldue.Tx {
 	if tx == nil {
 		return nil // which falldue refuses

@@ -20,13 +20,13 @@ import (
 
 // Config has the settings of Metrics. The zero value is ready for use.
 type Config struct {
-	// MaxKinds is the number of kinds that have labels of their own; further ones count as
-	// "other". Defaults to 200.
+	// MaxKinds is the number of kinds with their own labels. Further kinds count as "other". Defaults to
+	// 200.
 	MaxKinds int
 	// Exemplar returns the labels of an exemplar, such as trace_id, for a handler or an enqueue
 	// with a context, or nil. Defaults to nil: no exemplars.
 	Exemplar func(context.Context) prometheus.Labels
-	// Sampler has the settings with which the state of the database is read.
+	// Sampler configures the reads of the database's state.
 	Sampler signals.SamplerConfig
 }
 
@@ -45,8 +45,8 @@ type observed struct {
 	sampler *signals.Sampler
 }
 
-// New returns metrics that are registered with reg. A nil reg registers nothing. The error is the
-// one of Register, for example if metrics of the same names are registered already.
+// New returns metrics that are registered with reg. A nil reg registers nothing. The error is
+// Register's, for example if metrics of the same names are registered already.
 func New(reg prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{cfg: cfg, descs: map[*signals.Metric]*prometheus.Desc{}}
 	b := backend{exemplar: cfg.Exemplar, of: map[*signals.Metric]func(...string) signals.Series{}}

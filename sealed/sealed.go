@@ -5,7 +5,7 @@
 //	q, err := falldue.New(db, falldue.Config{Codec: codec})
 //
 // Data is compressed with DEFLATE and encrypted with AES-GCM under a random nonce. The
-// place of the data is authenticated with it: the task's kind, the column (payload or
+// data is authenticated together with its place: the task's kind, the column (payload or
 // result) and, for a result, the task's id. Data that is copied to another place cannot be
 // opened. A payload is sealed before its task has an id, and can be opened in any task of
 // its kind. The stored data is a JSON string: "fd1:", the id of the key, ":" and the nonce
@@ -41,9 +41,9 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// Key is a key of AES.
+// Key is an AES key.
 type Key struct {
-	// ID names the key in what is stored: 1 to 32 of A-Z a-z 0-9 . _ -.
+	// ID names the key in the stored data: 1 to 32 of A-Z a-z 0-9 . _ -.
 	ID string
 	// Secret has 16, 24 or 32 random bytes, for AES-128, AES-192 or AES-256.
 	Secret []byte
@@ -89,9 +89,8 @@ func New(keys ...Key) (*Codec, error) {
 	return c, nil
 }
 
-// Strict returns a copy of c whose Decode refuses data that is not sealed, so that tasks run
-// only with payloads that a process with a key has made. Use it when no tasks are left that were enqueued
-// without a codec.
+// Strict returns a copy of c with a Decode that refuses data that is not sealed, so tasks run only with
+// payloads from processes that have a key. Use it when no task enqueued without a codec is left.
 func (c *Codec) Strict() *Codec {
 	strict := *c
 	strict.strict = true
@@ -157,8 +156,8 @@ func (c *Codec) Encode(p falldue.Place, data []byte) ([]byte, error) {
 // maxData is the greatest length of data, as for falldue's payloads.
 const maxData = 64 << 20
 
-// Decode opens what Encode has sealed for the same place. It returns other JSON as it is,
-// unless c is [Codec.Strict].
+// Decode opens data that Encode has sealed for the same place. It returns other JSON
+// unchanged, unless c is [Codec.Strict].
 func (c *Codec) Decode(p falldue.Place, stored []byte) ([]byte, error) {
 	var text string
 	if json.Unmarshal(stored, &text) != nil || !strings.HasPrefix(text, mark) {

@@ -80,7 +80,7 @@ func Forget(ctx context.Context, q *falldue.Queue, id int64) error {
 	done, err := s.ForgetSteps(ctx, id)
 	if err == nil && !done {
 		if _, err = s.Task(ctx, id); err == nil {
-			err = fmt.Errorf("%w: task %d, whose steps cannot be forgotten now", falldue.ErrRunning, id)
+			err = fmt.Errorf("%w: cannot forget the steps of task %d", falldue.ErrRunning, id)
 		}
 	}
 	return err

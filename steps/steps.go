@@ -55,7 +55,7 @@ func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(c
 // commits. DoTx is otherwise like [Do].
 //
 // If fn returns nil although its transaction did not commit, the error wraps [ErrNotCommitted]. If fn returns nil
-// without a call of record, the error wraps [falldue.ErrInvalid]. For the last step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.
+// without calling record, the error wraps [falldue.ErrInvalid]. For the last step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.
 func DoTx[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(ctx context.Context, record func(tx falldue.Tx, result T) error) error) (T, error) {
 	return do[T](ctx, t, name, fn == nil, func(step *steplog.Step) (json []byte, err error) {
 		record := func(tx falldue.Tx, result T) error {
@@ -71,7 +71,7 @@ func DoTx[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func
 			return nil, fmt.Errorf("step %q: %w", name, err)
 		}
 		if json == nil {
-			return nil, invalid("step %q returned nil without a call of record", name)
+			return nil, invalid("step %q returned nil without calling record", name)
 		}
 		committed, err := step.Committed(ctx)
 		if err == nil && !committed {

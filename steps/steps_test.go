@@ -138,7 +138,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		{long, `step "long": result of 11 bytes: must be up to 10 (Config.MaxPayload)`},
 		{invalid, `result of step "long": json: unsupported type: chan int`},
 		{cursor, `step "long": cursor of 11 bytes: must be up to 10 (Config.MaxPayload)`},
-		{unrecorded, `step "long" returned nil without a call of record`},
+		{unrecorded, `step "long" returned nil without calling record`},
 		{noTx, `step "long": the transaction is nil`},
 	} {
 		if !errors.Is(c.err, falldue.ErrInvalid) || !strings.Contains(c.err.Error(), c.want) {
