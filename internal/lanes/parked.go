@@ -281,7 +281,7 @@ func (l *Tracker) Took(at store.Lane, tasks int) {
 	if f == nil {
 		return
 	}
-	f.wait, f.retried = 0, false
+	f.wait, f.retried = releasePause/2, false // when its tasks end, this process knows that their permits are free
 	if at.Key != "" {
 		f.served = time.Now()
 	}

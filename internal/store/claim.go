@@ -134,6 +134,7 @@ type ClaimParams struct {
 	Limit         int
 	Slot          int64    // the claim slots to take one from, see [Store.SlotName]; 0 for none
 	Sources       []Source // in the order in which to claim from them
+	later         []Source // those for which a claim under limits reads no permits
 }
 
 // room returns how many tasks the claim may take from a source.

@@ -76,7 +76,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	if err := s.makePermits(ctx, x, found, quotas); err != nil {
 		return nil, err
 	}
-	g, token := grantsFor(found, quotas), newToken()
+	g, token := grantsFor(found, quotas), s.rivals.token()
 	lost, err := s.takePermits(ctx, x, token, g.list)
 	if err != nil {
 		return nil, err
@@ -90,6 +90,9 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	}
 	for c, limit := range g.short {
 		loses(c, limit)
+	}
+	if len(lost) > 0 {
+		s.rivals.lose()
 	}
 	for _, permit := range lost {
 		for _, c := range g.owners[permit] {

@@ -50,14 +50,28 @@ type Limited struct {
 	Open   []string // the limits that admit more tasks
 }
 
+// fewSources is for how many sources a claim reads permits at first: so many for each task that it may take, and
+// leastSources at least. To read the permits of hundreds of keys takes longer than to claim a few tasks.
+const fewSources, leastSources = 4, 32
+
 // ClaimLimited claims due tasks for a worker as [Store.Claim] does, in one transaction. Any of
-// the sources may have limits. If limits hold back all sources, ClaimLimited only reads.
+// the sources may have limits. If limits hold back all sources, ClaimLimited only reads. It claims from the first
+// sources, and from all only if limits hold back the first ones.
 func (s *Store) ClaimLimited(ctx context.Context, p ClaimParams) (Limited, error) {
-	quotas, err := reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.quotas(ctx, x, p) })
+	all, few := p.Sources, min(len(p.Sources), max(fewSources*p.Limit, leastSources))
+	p.Sources, p.later = all[:few], all[few:]
+	read := func() (map[string]*quota, error) {
+		return reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.quotas(ctx, x, p) })
+	}
+	quotas, err := read()
+	if err == nil && areHeld(p.Sources, quotas) && !areHeld(p.later, quotas) {
+		p.Sources, p.later = all, nil
+		quotas, err = read()
+	}
 	if err != nil {
 		return Limited{}, err
 	}
-	if !slices.ContainsFunc(p.Sources, func(from Source) bool { return !isHeld(from, quotas) }) {
+	if areHeld(p.Sources, quotas) {
 		_, rests, err := s.find(ctx, nil, p, quotas)
 		return Limited{Rests: rests, Open: open(quotas)}, err
 	}
@@ -86,6 +100,11 @@ func open(quotas map[string]*quota) (names []string) {
 		}
 	}
 	return names
+}
+
+// areHeld reports whether limits hold back all tasks of sources, by the quotas that were read.
+func areHeld(sources []Source, quotas map[string]*quota) bool {
+	return !slices.ContainsFunc(sources, func(from Source) bool { return !isHeld(from, quotas) })
 }
 
 // isHeld reports whether a limit holds back all tasks of a source.
@@ -165,6 +184,7 @@ func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string
 	quotas := make(map[string]*quota, len(names))
 	for _, name := range names {
 		quotas[name] = newQuota(limits[name], permits[name])
+		s.rivals.leave(quotas[name])
 	}
 	return quotas, nil
 }
@@ -197,10 +217,10 @@ func roomOf(from Source, quotas map[string]*quota, most int) int {
 	return max(most, 0)
 }
 
-// saturated returns the limit of a source that admits no task, or nil.
+// saturated returns a limit of a source that admits no task, or nil. It knows only quotas that were read.
 func saturated(from Source, quotas map[string]*quota) *quota {
 	for _, l := range from.Limits {
-		if q := quotas[l.Name]; q.room <= 0 {
+		if q := quotas[l.Name]; q != nil && q.room <= 0 {
 			return q
 		}
 	}
@@ -211,7 +231,7 @@ func saturated(from Source, quotas map[string]*quota) *quota {
 type wantedTasks struct{ source, room, before int }
 
 // find finds due tasks that the limits of their sources admit, subtracts them from the
-// quotas, and returns the rest of each source.
+// quotas, and returns the rest of each source, and of each later one.
 func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[string]*quota) (found []*Claim, rests []Rest, err error) {
 	search := search{p: p, quotas: quotas, emptied: make([]bool, len(p.Sources)), counts: make([]int, len(p.Sources)), rooms: make([]int, len(p.Sources)), seen: map[int64]bool{}}
 	for first := 0; first < len(p.Sources); { // one priority after the other
@@ -242,6 +262,13 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		default:
 			rests[i] = Rest{Why: More}
 		}
+	}
+	for _, from := range p.later {
+		rest := Rest{Why: More}
+		if q := saturated(from, quotas); q != nil {
+			rest = Rest{Why: Saturated, Name: q.Name, Wait: q.wait}
+		}
+		rests = append(rests, rest)
 	}
 	return found, rests, nil
 }

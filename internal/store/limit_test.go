@@ -110,6 +110,9 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 			claimers = 3 // among more, it gives up to lock a permit after 256 tries
 		}
 		list := stores(t, engine, claimers)
+		for _, s := range list {
+			s.rivals.recent = 0 // all claims try to take all permits
+		}
 		sources := keyed(t, list[0], keys, each, Limit{Form: Running, Most: most})
 		// With a second limit, claims take permits in vain: they name claims that are made later.
 		gauges, where := make([]gauge, keys), map[string]int{}
@@ -188,6 +191,46 @@ func TestNoMoreThanTheLimit(t *testing.T) {
 			ok = true
 			for _, q := range quotas {
 				ok = ok && q.room == q.Most
+			}
+		}
+	})
+}
+
+// TestClaimsReadFewPermits: a claim of few tasks reads the permits of a few keys. It reads more only if limits hold back
+// all of these keys and may admit tasks of others.
+func TestClaimsReadFewPermits(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := stores(t, engine, 1)[0]
+		sources := keyed(t, s, 2*leastSources, 2, Limit{Form: Running, Most: 1})
+		last := len(sources) - 1
+		for i := range sources {
+			sources[i].Limits = append(sources[i].Limits, Limit{Name: "kind", Form: Running, Most: leastSources + 2})
+		}
+		claim := func(limit int, sources []Source) Limited {
+			t.Helper()
+			result, err := s.ClaimLimited(t.Context(), ClaimParams{Queue: "default", Worker: "w", Lease: time.Hour, Limit: limit, Sources: sources})
+			if err != nil || len(result.Rests) != len(sources) {
+				t.Fatalf("%d rests of %d sources, error %v", len(result.Rests), len(sources), err)
+			}
+			return result
+		}
+		claim(1, sources[last:]) // has the key's only permit from now on
+		if result := claim(1, sources); len(result.Claims) != 1 || result.Rests[last].Why != More {
+			t.Errorf("claims %v and last rest %+v, want one claim, and the last key is not reached", result.Claims, result.Rests[last])
+		}
+		claim(leastSources, sources[:leastSources])
+		if result := claim(1, sources); len(result.Claims) != 1 || result.Claims[0].Place != leastSources+1 || result.Rests[last].Why != Saturated {
+			t.Errorf("claims %v and last rest %+v, want one claim of the first free key, and the last key is saturated", result.Claims, result.Rests[last])
+		}
+		before := s.Statements()
+		result := claim(1, sources)
+		if n := s.Statements() - before; n != 1 || len(result.Claims) != 0 {
+			t.Errorf("%d statements and claims %v of a saturated kind, want a single read", n, result.Claims)
+		}
+		for i, rest := range result.Rests {
+			if rest.Why != Saturated {
+				t.Errorf("source %d of a saturated kind: %+v", i, rest)
 			}
 		}
 	})

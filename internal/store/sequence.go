@@ -17,7 +17,7 @@ func Ordered(limits []Limit) bool {
 // Of several sequences, it prefers one with a known next task.
 func sequenceOf(from Source, quotas map[string]*quota) (first *quota) {
 	for _, l := range from.Limits {
-		if q := quotas[l.Name]; l.Form.Ordered() && (first == nil || first.holder == nil) {
+		if q := quotas[l.Name]; q != nil && l.Form.Ordered() && (first == nil || first.holder == nil) {
 			first = q
 			if q.holder != nil {
 				return q

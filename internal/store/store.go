@@ -51,6 +51,7 @@ type Store struct {
 	noCopy  atomic.Bool // the driver or the role cannot COPY
 	noSlots atomic.Bool // the server has no named locks
 	lookups lookups
+	rivals  rivals
 	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter
 
 	participants []participant
@@ -80,6 +81,7 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 		db: db, server: server, tables: o.Tables, notify: o.Notify && server.Caps.Notify, notifyTx: o.NotifyTx && server.Caps.Notify, writer: make(chan struct{}, 1),
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
+	s.rivals.begin()
 	s.participants = []participant{attemptLog{s}, progressLog{s}, stepLog{s}, flowLog{s}}
 	return s
 }
