@@ -54,7 +54,7 @@ func enqueueCommand() *cobra.Command {
 			}
 			if policy != "" {
 				if opts.Policy, err = backoff.Parse(policy); err != nil {
-					return mistake(err)
+					return mistake(fmt.Errorf("--own-policy: %w", err))
 				}
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
@@ -138,7 +138,7 @@ func retryCommand() *cobra.Command {
   falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}
 	b.add(cmd)
-	cmd.Flags().Float64Var(&b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
+	rateVar(cmd.Flags(), &b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
 	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due, evenly and in no order")
 	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
 	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put the tasks of a sequence before the tasks that were enqueued after them (default at the end)")

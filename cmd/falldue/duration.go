@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/falldue/falldue/internal/words"
@@ -19,25 +22,75 @@ func band(shortest, longest time.Duration) string {
 	return words.Span(shortest) + " – " + words.Span(longest)
 }
 
-// spanValue is the value of a flag that takes days, too.
-type spanValue time.Duration
+// spanValue is the value of a flag that takes a duration, in days, too.
+type spanValue struct {
+	d       *time.Duration
+	bounded bool // it takes least to longestSpan
+	least   time.Duration
+}
+
+// longestSpan is the longest duration that a bounded flag takes.
+const longestSpan = 30 * 24 * time.Hour
 
 func spanVar(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
-	flags.Var((*spanValue)(p), name, usage)
+	flags.Var(&spanValue{d: p}, name, usage)
+}
+
+// boundedSpanVar is spanVar for a flag that takes least to longestSpan.
+func boundedSpanVar(flags *pflag.FlagSet, p *time.Duration, name string, value, least time.Duration, usage string) {
+	*p = value
+	flags.Var(&spanValue{p, true, least}, name, usage)
 }
 
 // Set parses the value.
 func (v *spanValue) Set(text string) error {
 	d, err := ops.ParseDuration(text)
-	*v = spanValue(d)
-	return err
+	if err != nil {
+		return errors.New("must be a duration such as 90s, 48h, 2d or 1d12h")
+	}
+	if v.bounded && (d < v.least || d > longestSpan) {
+		return fmt.Errorf("must be a duration from %v to 30d", v.least)
+	}
+	*v.d = d
+	return nil
 }
 
-func (v *spanValue) String() string { return time.Duration(*v).String() }
+func (v *spanValue) String() string {
+	if v.d == nil { // pflag makes a zero value to learn whether the default is one
+		return "0s"
+	}
+	return v.d.String()
+}
 
 // Type is what help calls the value.
 func (v *spanValue) Type() string { return "duration" }
+
+// rateValue is the value of a flag that takes a number of tasks a second.
+type rateValue float64
+
+// mostRate is the greatest rate that a flag takes.
+const mostRate = 1_000_000
+
+func rateVar(flags *pflag.FlagSet, p *float64, name string, value float64, usage string) {
+	*p = value
+	flags.Var((*rateValue)(p), name, usage)
+}
+
+// Set parses the value.
+func (v *rateValue) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0 && n <= mostRate) {
+		return fmt.Errorf("must be a number of tasks a second above 0 and up to %s, such as 50 or 0.5", grouped(mostRate))
+	}
+	*v = rateValue(n)
+	return nil
+}
+
+func (v *rateValue) String() string { return strconv.FormatFloat(float64(*v), 'g', -1, 64) }
+
+// Type is what help calls the value.
+func (v *rateValue) Type() string { return "float" }
 
 // countValue is the value of a flag that takes 1 to most.
 type countValue struct {
@@ -69,3 +122,24 @@ func (v *countValue) String() string {
 
 // Type is what help calls the value.
 func (v *countValue) Type() string { return "int" }
+
+// flagError names the flag, its value and what is allowed.
+func flagError(_ *cobra.Command, err error) error {
+	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	must := strings.TrimPrefix(bad.Unwrap().Error(), "backoff: ")
+	switch kind := bad.GetFlag().Value.Type(); {
+	case kind == "stringToString":
+		must = "must be NAME=VALUE, such as by=ann"
+	case !strings.HasPrefix(must, "strconv."):
+	case kind == "bool":
+		must = "must be true or false"
+	case kind == "uint64":
+		must = "must be a whole number from 0 on, such as 7"
+	default:
+		must = "must be a whole number, such as 7"
+	}
+	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), must)
+}

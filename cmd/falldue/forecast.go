@@ -32,9 +32,6 @@ func forecastCommand() *cobra.Command {
 		Example: `  falldue forecast --policy mail=zizq --rate 50 --for 2h`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("rate") && !(rate > 0 && rate <= 1e9) {
-				return mistake(fmt.Errorf("--rate %v: must be above 0", rate))
-			}
 			return f.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
 				p, err := f.read(cmd, o, "")
 				if err != nil {
@@ -65,7 +62,7 @@ func forecastCommand() *cobra.Command {
 	policies.flag(cmd)
 	cmd.Flags().StringVar(&kind, "kind", "", "kind of the tasks (default all)")
 	f.completeNames(cmd, "kind", queueKinds)
-	cmd.Flags().Float64Var(&rate, "rate", 0, "tasks that succeed in a second (default the rate of live workers in the last five minutes)")
+	rateVar(cmd.Flags(), &rate, "rate", 0, "tasks that succeed in a second (default the rate of live workers in the last five minutes)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }

@@ -30,7 +30,7 @@ func (f *profileFlags) horizonFlag(cmd *cobra.Command) {
 }
 
 func (f *profileFlags) limitFlag(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.limit, "time-limit", time.Minute, "time limit for reading waiting tasks")
+	boundedSpanVar(cmd.Flags(), &f.limit, "time-limit", time.Minute, time.Nanosecond, "time limit for reading waiting tasks")
 }
 
 const profileHelp = `The command reads all waiting tasks once, in two to five seconds for each million, and

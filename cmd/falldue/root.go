@@ -36,6 +36,7 @@ func root() *cobra.Command {
 	cmd.SetHelpCommandGroupID("set up")
 	cmd.SetCompletionCommandGroupID("set up")
 	cmd.InitDefaultCompletionCmd() // so that it is prepared, too: it takes no unknown shell
+	cmd.SetFlagErrorFunc(flagError)
 	prepare(cmd)
 	cmd.AddCommand(topics()...)
 	cmd.SetHelpFunc(func(c *cobra.Command, _ []string) {

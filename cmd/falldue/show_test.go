@@ -43,7 +43,7 @@ func TestShowHasTheProgress(t *testing.T) {
 func TestShowRefusesOtherNumbersOfFutureAttempts(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"-1", "0", "1000001", "x", "1.5", "99999999999999999999"} {
-		want := `invalid argument "` + value + `" for "--future" flag: must be a whole number from 1 to 1,000,000`
+		want := `--future "` + value + `": must be a whole number from 1 to 1,000,000`
 		if _, err := execute(t, "show", "1", "--future", value); err == nil || err.Error() != want || exitStatus(err) != exitUsage {
 			t.Errorf("error %v, status %d; want %s", err, exitStatus(err), want)
 		}

@@ -63,7 +63,7 @@ func tailCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "only tasks of this kind")
-	cmd.Flags().DurationVar(&every, "interval", time.Second, "time between two polls")
+	spanVar(cmd.Flags(), &every, "interval", time.Second, "time between two polls")
 	cmd.Flags().IntVar(&most, "count", 0, "number of lines to print (default 0: no limit)")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)

@@ -49,7 +49,7 @@ func topCommand() *cobra.Command {
 	}
 	p.flags(cmd)
 	policies.flag(cmd)
-	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "time between two refreshes")
+	spanVar(cmd.Flags(), &every, "interval", 2*time.Second, "time between two refreshes")
 	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes (default 0: no limit)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker, failed_kinds")
 	return cmd

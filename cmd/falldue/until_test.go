@@ -32,11 +32,11 @@ func TestAgesInDays(t *testing.T) {
 	t.Parallel()
 	var d time.Duration
 	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "48h": 48 * time.Hour, "1d30m": 24*time.Hour + 30*time.Minute} {
-		if err := (*spanValue)(&d).Set(text); err != nil || d != want {
+		if err := (&spanValue{d: &d}).Set(text); err != nil || d != want {
 			t.Errorf("%s is %v, error %v", text, d, err)
 		}
 	}
-	if _, err := execute(t, "delete", "--older-than", "a month", "--dsn", "x"); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), `"a month" is not a duration such as 90s, 48h, 2d or 1d12h`) {
+	if _, err := execute(t, "delete", "--older-than", "a month", "--dsn", "x"); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), `--older-than "a month": must be a duration such as 90s, 48h, 2d or 1d12h`) {
 		t.Errorf("error %v", err)
 	}
 }
