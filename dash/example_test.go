@@ -26,6 +26,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection has a database in memory of its own
 	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		log.Fatal(err)
@@ -73,6 +74,7 @@ func Example_permissions() {
 		log.Fatal(err)
 	}
 	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection has a database in memory of its own
 	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		log.Fatal(err)
@@ -187,6 +189,7 @@ func Example_proxy() {
 		log.Fatal(err)
 	}
 	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection has a database in memory of its own
 	q, err := falldue.New(db, falldue.Config{})
 	if err != nil {
 		log.Fatal(err)

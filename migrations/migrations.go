@@ -124,6 +124,9 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 // tables if the schema does not exist.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
 	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
+		if err := m.checkMemory(ctx); err != nil {
+			return nil, err
+		}
 		if err := m.createSchema(ctx); err != nil {
 			return nil, err
 		}

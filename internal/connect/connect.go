@@ -105,6 +105,11 @@ func resolve(driver, name string) (_, source string, err error) {
 			return "", "", fmt.Errorf("the DSN sqlite: has no path: must be %s", forms)
 		}
 		name = sqliteDSN(path)
+		if path == ":memory:" {
+			return "", "", errMemory
+		}
+	case driver == SQLite && memoryPattern.MatchString(name):
+		return "", "", errMemory
 	case driver == Postgres:
 		for poolSetting.MatchString(name) {
 			name = poolSetting.ReplaceAllString(name, "$1")
@@ -116,6 +121,12 @@ func resolve(driver, name string) (_, source string, err error) {
 	}
 	return driver, name, nil
 }
+
+// errMemory is the error for a database in memory, which this process would find empty.
+var errMemory = errors.New("a SQLite database in memory exists only inside the process that opened it; name a file, such as sqlite:shop.db")
+
+// memoryPattern matches the DSN of a SQLite database in memory.
+var memoryPattern = regexp.MustCompile(`^file::memory:|[?&]mode=memory(&|$)`)
 
 // poolSetting matches a setting of a DSN, of a URL or as key=value, that only pgx and its pool know. The
 // driver would send it to the server, which refuses it.
