@@ -297,7 +297,11 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			p.search.wakeIfDue()
 			return 0, p.claimLimited(ctx, due, room)
 		}
-		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.Budget.Limit)))
+		inSlot := p.slots.needed(max(room, p.Budget.Limit))
+		if !inSlot && p.Slot != 0 { // the first claims of many workers, which know no backlog yet, find the same tasks
+			room = min(room, slotThreshold)
+		}
+		n, err := p.claim(ctx, due, room, inSlot)
 		p.search.wakeIfDue()
 		if errors.Is(err, store.ErrNoSlot) {
 			retry.Await(ctx, nil, p.slots.refused())
