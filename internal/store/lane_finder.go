@@ -28,6 +28,7 @@ type sweepStrategy struct {
 	otherTook    time.Duration // how long the last sweep the other way took
 	trial        bool          // the next sweep tries this way
 	retryOther   time.Time     // when to try the other way again although it was slower
+	wasSlow      bool          // the last sweep was one statement and slow
 	lanes        int           // that the last sweep found, unless it swept many queues
 }
 
@@ -130,11 +131,9 @@ func (w *LaneFinder) findIn(ctx context.Context, place Place, most int) (heads [
 		strategy = new(sweepStrategy)
 		w.strategies[place.Queue] = strategy
 	}
-	start := time.Now()
-	heads, next, steps, err := w.sweep(ctx, strategy, place, most)
+	heads, next, took, steps, err := w.sweep(ctx, strategy, place, most)
 	// A sweep that timed out is recorded as slow, too. A sweep before a refresh of the
 	// statistics is not recorded, since the next one may be faster.
-	took := time.Since(start)
 	if strategy.lanes = len(heads); isBehindLane(place) || next != nil {
 		strategy.lanes = groupedLanes + 1
 	}
@@ -144,9 +143,10 @@ func (w *LaneFinder) findIn(ctx context.Context, place Place, most int) (heads [
 	return heads, next, err
 }
 
-// sweep finds the lanes behind a place, and reports whether it found them by steps. Until one
-// statement was slow for the first time, it takes steps to a few lanes only.
-func (w *LaneFinder) sweep(ctx context.Context, strategy *sweepStrategy, place Place, most int) (heads []Head, next *Place, steps bool, err error) {
+// sweep finds the lanes behind a place. It reports how long that took, and whether it found the lanes by steps. Until one
+// statement was slow for the first time, it takes steps to a few lanes only, and their time doesn't count.
+func (w *LaneFinder) sweep(ctx context.Context, strategy *sweepStrategy, place Place, most int) (heads []Head, next *Place, took time.Duration, steps bool, err error) {
+	start := time.Now()
 	if !strategy.oneStatement {
 		all := strategy.trial || !strategy.retryOther.IsZero()
 		limit := most
@@ -156,14 +156,15 @@ func (w *LaneFinder) sweep(ctx context.Context, strategy *sweepStrategy, place P
 		heads, next, err = w.store.sweepBySteps(ctx, place, limit)
 		strategy.oneStatement = !all && next != nil && err == nil
 		if !strategy.oneStatement || len(heads) == most {
-			return heads, next, true, err
+			return heads, next, time.Since(start), true, err
 		}
 	}
+	start = time.Now()
 	found, rest, err := w.store.Sweep(ctx, []Place{place}, most)
 	if next = nil; len(rest) > 0 {
 		next = &rest[0]
 	}
-	return headsOf(found), next, false, err
+	return headsOf(found), next, time.Since(start), false, err
 }
 
 // recordGroups records how long a sweep of many queues took. Steps from lane to lane would have taken steps statements
@@ -190,7 +191,9 @@ func (s *sweepStrategy) record(d time.Duration, lanes int, now time.Time) {
 		change = d > s.otherTook
 		s.retryOther = now.Add(max(retryInterval, 100*max(d, s.otherTook)))
 	case s.oneStatement:
-		change = change || slow && due
+		// A single sweep may be slow because the machine is busy. Steps would be many statements in each poll.
+		change = (change || slow && due) && (s.wasSlow || d > 10*slowSweep)
+		s.wasSlow = slow && !change
 	default:
 		change = (change || due) && lanes > fewLanes
 	}

@@ -61,8 +61,11 @@ func TestSweepStrategyPicksFasterWay(t *testing.T) {
 		{0, 20 * time.Millisecond, 20, true},                 // it is faster, and stays,
 		{30 * time.Second, 90 * time.Millisecond, 200, true}, // though it is slow:
 		{30 * time.Second, 90 * time.Millisecond, 200, true}, // steps to so many lanes would be slow too;
-		{time.Minute, 30 * time.Millisecond, 20, false},      // it is time to try steps again;
-		{0, 40 * time.Millisecond, 20, true},                 // they are slower, and one statement stays,
+		{time.Minute, 30 * time.Millisecond, 20, true},       // one slow sweep after a quick one changes nothing,
+		{0, 5 * time.Millisecond, 20, true},
+		{0, 30 * time.Millisecond, 20, true},
+		{0, 30 * time.Millisecond, 20, false}, // and after the second in a row it is time to try steps again;
+		{0, 40 * time.Millisecond, 20, true},  // they are slower, and one statement stays,
 		{time.Second, 70 * time.Millisecond, 20, true},
 		{time.Second, 90 * time.Millisecond, 20, false}, // until it is much slower
 		{0, 10 * time.Millisecond, 20, false},           // than steps were;
@@ -72,6 +75,8 @@ func TestSweepStrategyPicksFasterWay(t *testing.T) {
 		{0, 3 * time.Second, 20, false},               // which takes longer,
 		{2 * time.Minute, 2 * time.Second, 20, false}, // and is not tried again for a hundred times that
 		{4 * time.Minute, 2 * time.Second, 20, true},
+		{0, time.Millisecond, 20, true},
+		{4 * time.Minute, 11 * slowSweep, 20, false}, // a very slow one suffices
 	} {
 		now = now.Add(c.after)
 		if g.record(c.took, c.lanes, now); g.oneStatement != c.whole {
