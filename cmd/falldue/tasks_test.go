@@ -292,7 +292,7 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitFailed, `the tables are missing or not up to date`, []string{"tail", "--dsn", file}},
 		{exitFailed, `the tables are missing or not up to date`, []string{"workers", "--dsn", file}},
 		{exitFailed, `the tables are missing or not up to date`, []string{"ls", "--dsn", file}},
-		{exitFailed, `open the database by driver postgres`, []string{"ls", "--dsn", "postgres://app:S3CRET@127.0.0.1:1/shop"}},
+		{exitFailed, `open the database with driver postgres`, []string{"ls", "--dsn", "postgres://app:S3CRET@127.0.0.1:1/shop"}},
 	} {
 		_, err := execute(t, c.args...)
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "S3CRET") || exitStatus(err) != c.status {

@@ -26,7 +26,7 @@ func (e events) claimFailed(queue string, err error) {
 // claimRefused reports tasks of a lane whose claims the database refuses: the id of one of them, and how
 // many refusals there were since the last report.
 func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, err error) {
-	e.log.Error("falldue: the database refuses to let tasks be claimed; others are claimed", "queue", queue, "kind", at.Kind,
+	e.log.Error("falldue: the database refuses the claims of some tasks; other tasks are claimed", "queue", queue, "kind", at.Kind,
 		"state", at.State, "priority", at.Priority, "attempts", at.Attempts, "task", id, "count", tasks, "error", err)
 }
 

@@ -138,7 +138,7 @@ func TestPollerStepsOverRefusedTasks(t *testing.T) {
 			if l.sent > 300 {
 				t.Errorf("%v: %d statements in 50 seconds", class, l.sent)
 			}
-			if n := strings.Count(log.String(), "refuses to let tasks be claimed"); n != 1 {
+			if n := strings.Count(log.String(), "refuses the claims of some tasks"); n != 1 {
 				t.Errorf("%v: the log has %d lines about it:\n%s", class, n, log.String())
 			}
 			mended = true

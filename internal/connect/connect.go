@@ -49,13 +49,13 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 	}
 	db, err := sqlx.ConnectContext(ctx, driver, source)
 	if errors.Is(err, pq.ErrSSLNotSupported) { // where pgx and psql continue without TLS
-		return nil, fmt.Errorf("open the database by driver %s: %w; to connect without TLS, add sslmode=disable to the DSN", driver, dsn.Redact(source, err))
+		return nil, fmt.Errorf("open the database with driver %s: %w; to connect without TLS, add sslmode=disable to the DSN", driver, dsn.Redact(source, err))
 	}
 	if err != nil && driver == SQLite && !strings.HasPrefix(name, "file:") {
 		return nil, fmt.Errorf("open %s: %w", fileOf(name), dsn.Redact(source, err))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the database by driver %s: %w", driver, dsn.Redact(source, err))
+		return nil, fmt.Errorf("open the database with driver %s: %w", driver, dsn.Redact(source, err))
 	}
 	return db, nil
 }

@@ -63,7 +63,7 @@ func decode(text []byte, v any) error {
 	return err
 }
 
-var errRest = errors.New("the JSON has a rest")
+var errRest = errors.New("the JSON has data after its end")
 
 // copies are types with methods that read JSON, which copy what they keep.
 //

@@ -22,7 +22,7 @@ type claimRefusals struct {
 func (p claimRefusals) Enabled(context.Context, slog.Level) bool { return true }
 
 func (p claimRefusals) Handle(_ context.Context, r slog.Record) error {
-	if strings.HasPrefix(r.Message, "falldue: the database refuses to let tasks be claimed") {
+	if strings.HasPrefix(r.Message, "falldue: the database refuses the claims of some tasks") {
 		p.seen <- struct{}{}
 	}
 	return nil

@@ -67,7 +67,7 @@ func TestCorruptPayloadDelaysNoOtherTask(t *testing.T) {
 		}
 		waitFor(t, "a later task to run", func() bool { return ran.Load() == 1000 })
 		waitFor(t, "the log to name the task", func() bool {
-			return strings.Contains(log.String(), "refuses to let tasks be claimed") && strings.Contains(log.String(), fmt.Sprintf(" task=%d ", receipts[300].ID))
+			return strings.Contains(log.String(), "refuses the claims of some tasks") && strings.Contains(log.String(), fmt.Sprintf(" task=%d ", receipts[300].ID))
 		})
 	})
 }

@@ -170,7 +170,7 @@ func TestWarningOfAQueueThatIsNotServed(t *testing.T) {
 	if err := q.Run(ctx); err != nil || !ran {
 		t.Errorf("the task in the worker's queue ran: %v (error %v)", ran, err)
 	}
-	const want = `level=WARN msg="falldue: this worker handles a kind and does not work on the queue of the kind" kind=resize queue=images`
+	const want = `level=WARN msg="falldue: this worker handles a kind, but does not work on its queue" kind=resize queue=images`
 	if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "wait") {
 		t.Errorf("it logged\n%s", log.String())
 	}

@@ -195,7 +195,7 @@ func TestRefusedClaimDelaysNoOtherTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		waitFor(t, "a later task of the lane to run", func() bool { _, ok := ran.Load(late.ID); return ok })
-		waitFor(t, "the log", func() bool { return strings.Contains(log.String(), "refuses to let tasks be claimed") })
+		waitFor(t, "the log", func() bool { return strings.Contains(log.String(), "refuses the claims of some tasks") })
 		stop()
 		for i := range poison {
 			if _, ok := ran.Load(receipts[i].ID); ok {

@@ -84,11 +84,11 @@ func withPart(data, part []byte) []byte {
 // tasks equal.
 func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMessage, error) {
 	if len(names) == 0 {
-		return nil, errors.New("ByFields without a name; ByKind makes tasks unique by their kind alone")
+		return nil, errors.New("ByFields without a name; ByKind makes tasks unique only by their kind")
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf("ByFields of arguments of type %T, which are no JSON object", args)
+		return nil, fmt.Errorf("ByFields with arguments of type %T: must be a JSON object", args)
 	}
 	for _, name := range names {
 		if _, ok := fields[name]; ok {

@@ -91,8 +91,8 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		`field "Ignored"`: {"Ignored", sale{}},
 		`field "second" in ByFields: must be one of first, the fields of uniquekey.ownJSON`: {"second", ownJSON{}},
 		`field "b" in ByFields: must be one of a, the fields of map[string]int`:             {"b", map[string]int{"a": 1}},
-		"no JSON object": {"a", []int{1}},
-		"type <nil>":     {"a", nil},
+		"must be a JSON object": {"a", []int{1}},
+		"type <nil>":            {"a", nil},
 	} {
 		if _, err := keyOf(t, By{Form: ByFields, Fields: []string{c.name}}, "k", c.args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of %T: error %v, want %s", c.name, c.args, err, want)

@@ -57,5 +57,5 @@ func (e events) queuesNotListed(err error) {
 }
 
 func (e events) kindWithoutQueue(kind, queue string) {
-	e.log.Warn("falldue: this worker handles a kind and does not work on the queue of the kind", "kind", kind, "queue", queue)
+	e.log.Warn("falldue: this worker handles a kind, but does not work on its queue", "kind", kind, "queue", queue)
 }
