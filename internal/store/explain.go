@@ -51,7 +51,7 @@ func (s *Store) ExplainClaims(ctx context.Context, p ClaimParams) ([]Explained, 
 		list = append(list, planned{"next_lane", "t", s.fixed("next lane", statements.NextLane), values, nil})
 	}
 	stmt, rows := s.headsStmt(p.Sources[:min(len(p.Sources), explainedBatch)])
-	list = append(list, planned{"look", "t", stmt, statements.Values{"queue": p.Queue}, rows})
+	list = append(list, planned{"look", "", stmt, statements.Values{"queue": p.Queue}, rows})
 	free, limited := p, p
 	free.Sources, limited.Sources = nil, nil
 	for _, from := range p.Sources {
