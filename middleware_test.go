@@ -38,7 +38,8 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 // TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and metadata need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
-	nobody, untimed := &publisher{}, limitTime(0)(func(context.Context, *run.Run) error { return nil })
+	nobody := &publisher{}
+	untimed := limitTime(0)(func(context.Context, *run.Run) error { return nil })
 	for name, f := range map[string]func(){
 		"timeout":         func() { _ = untimed(t.Context(), r) },
 		"info":            func() { r.Info() },

@@ -298,7 +298,7 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			return 0, p.claimLimited(ctx, due, room)
 		}
 		inSlot := p.slots.needed(max(room, p.Budget.Limit))
-		if !inSlot && p.Slot != 0 { // the first claims of many workers, which know no backlog yet, find the same tasks
+		if !inSlot && p.Slot != 0 { // many workers that start together would all lock the same tasks
 			room = min(room, slotThreshold)
 		}
 		n, err := p.claim(ctx, due, room, inSlot)

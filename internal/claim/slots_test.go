@@ -61,8 +61,7 @@ func TestSlotWaiter(t *testing.T) {
 	})
 }
 
-// TestFirstClaimIsNotLarge: a poller that knows no backlog yet takes no slot, so its claim stays below those of pollers in
-// slots.
+// TestFirstClaimIsNotLarge: a poller's first claim takes no slot, and therefore few tasks.
 func TestFirstClaimIsNotLarge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

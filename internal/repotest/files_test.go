@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFilesAreSmall: nobody commits a compiled program, which every clone and every download of the module would contain.
+// TestFilesAreSmall: the repository has no large file, such as a compiled program.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(".git"); err != nil {

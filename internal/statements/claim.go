@@ -76,9 +76,9 @@ returning {claimed}`
 // claim would read the index entries of deleted rows again, which stay for as long
 // as an open snapshot may see them.
 //
-// The limit of [MaxBatch] is for the planner, which does not know the room of a lane:
-// it expects a tenth of MaxBatch, however long the lane is. The subquery hides :limit
-// from it, so that PostgreSQL keeps one plan for all limits.
+// The limit of [MaxBatch] is for the planner. Without it, the planner would expect to
+// read a tenth of the lane, since it does not know the room. The limit of all lanes is
+// a subquery, whose value the planner does not know either. So PostgreSQL keeps one plan.
 //
 // The statement finds a locked row again by its address. The address costs less than
 // the key, and is safe, since no other transaction can move a locked row. A row that

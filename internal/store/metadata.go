@@ -66,7 +66,7 @@ func HasMark(stored []byte, mark string) bool {
 // counts as 0.
 func ReadTimeout(stored []byte) time.Duration {
 	if !HasMark(stored, timeoutMark) {
-		return 0 // without the error of a text that is no duration: each run asks
+		return 0 // without an allocation, since each run calls ReadTimeout
 	}
 	d, err := time.ParseDuration(readMark(stored, timeoutMark))
 	if err != nil {
