@@ -297,11 +297,7 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			p.search.wakeIfDue()
 			return 0, p.claimLimited(ctx, due, room)
 		}
-		inSlot := p.slots.needed(max(room, p.Budget.Limit))
-		if !inSlot && p.Slot != 0 { // many workers that start together would all lock the same tasks
-			room = min(room, slotThreshold)
-		}
-		n, err := p.claim(ctx, due, room, inSlot)
+		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.Budget.Limit)))
 		p.search.wakeIfDue()
 		if errors.Is(err, store.ErrNoSlot) {
 			retry.Await(ctx, nil, p.slots.refused())

@@ -1,14 +1,10 @@
 package claim
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/falldue/falldue/dialect"
-	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -59,38 +55,4 @@ func TestSlotWaiter(t *testing.T) {
 			t.Error("a queue with hardly anything in it needs slots")
 		}
 	})
-}
-
-// TestFirstClaimIsNotLarge: a poller's first claim takes no slot, and therefore few tasks.
-func TestFirstClaimIsNotLarge(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		slot int64
-		want []store.ClaimParams
-	}{
-		{1, []store.ClaimParams{{Limit: slotThreshold}, {Limit: store.MaxBatch, Slot: 1}}},
-		{0, []store.ClaimParams{{Limit: store.MaxBatch}, {Limit: store.MaxBatch}}}, // a server without slots
-	} {
-		l := refusingLane{at: store.Lane{State: statements.StateOpen, Kind: "k"}, refuses: func(int64) bool { return false }}
-		for id := range int64(2 * store.MaxBatch) {
-			l.tasks = append(l.tasks, id)
-		}
-		p := l.poller(dialect.Other, &strings.Builder{})
-		p.Slot = c.slot
-		claim := l.table.claim
-		var sent []store.ClaimParams
-		l.table.claim = func(params store.ClaimParams) ([]*store.Claim, error) {
-			sent = append(sent, store.ClaimParams{Limit: params.Limit, Slot: params.Slot})
-			return claim(params)
-		}
-		for range c.want {
-			p.lanes.Hint(l.at, time.Now())
-			if _, err := p.claimDue(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !slices.EqualFunc(sent, c.want, func(a, b store.ClaimParams) bool { return a.Limit == b.Limit && a.Slot == b.Slot }) {
-			t.Errorf("with slots of %d the claims are %+v, want %+v", c.slot, sent, c.want)
-		}
-	}
 }
