@@ -301,8 +301,14 @@ func (x ClaimResult) FencesExhausted() store.Settlement {
 
 // Release returns the settlement of a claim whose handler never started. It leaves
 // the row as the claim found it, except for the fence. In a sequence the task becomes snoozed, since its
-// anchor may become later by some milliseconds: it keeps the place that the claim has given it.
+// anchor may become later by some milliseconds: it keeps the place that the claim has given it. A task
+// whose last attempt was lost becomes dead: the next claim would not know of the loss.
 func (x ClaimResult) Release() store.Settlement {
+	if x.Claim.Exhausted && x.Claim.Previous.Valid {
+		if most := x.MaxAttempts(); most > 0 {
+			return x.AttemptsExhausted(most)
+		}
+	}
 	e := x.settlement()
 	e.State, e.AttemptsDelta = x.Claim.From.State, x.refund()
 	if x.Claim.From.Attempts == 0 && store.Ordered(x.Claim.Limits) {

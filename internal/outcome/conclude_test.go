@@ -80,3 +80,22 @@ func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseOfALostLastAttempt: a task whose last attempt was lost is dead although its worker stops before it
+// would run. Its error names the loss. If no attempt was lost, the task waits as before the claim.
+func TestReleaseOfALostLastAttempt(t *testing.T) {
+	t.Parallel()
+	x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 5}, Attempts: 2, Exhausted: true}, Policy: control.Compile(backoff.Constant(time.Minute).WithMaxAttempts(2)), Claimed: time.Now()}
+	x.Claim.From.State, x.Claim.From.Attempts = statements.StateOpen, 2
+	if e := x.Release(); e.State != statements.StateOpen || e.AttemptsDelta != 0 || len(e.Records) > 0 {
+		t.Errorf("a task that has failed twice becomes %s with %d attempts more and %d records; want %s, 0, 0", e.State, e.AttemptsDelta, len(e.Records), statements.StateOpen)
+	}
+	x.Claim.Previous = store.NotNull("w")
+	e := x.Release()
+	if e.State != statements.StateDead || e.AttemptsDelta != 0 || len(e.Records) != 1 || e.Records[0].Outcome != statements.OutcomeLost {
+		t.Errorf("a task whose second attempt was lost becomes %s with %d attempts more and the records %v; want %s, 0, and one of a lost attempt", e.State, e.AttemptsDelta, e.Records, statements.StateDead)
+	}
+	if want := `the lease of attempt 2 of 2 ended: its worker "w" vanished`; e.Error.V != want {
+		t.Errorf("its error is %q; want %q", e.Error.V, want)
+	}
+}
