@@ -13,9 +13,9 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// User is who sends a request.
+// User is the sender of a request.
 type User struct {
-	// Name is stored with each change, as who made it, and logged.
+	// Name is logged, and stored as the author of each change.
 	Name string
 }
 
@@ -55,7 +55,7 @@ type Target struct {
 	Name string
 }
 
-// Entry is a change that a user has made, or tried to.
+// Entry is a change that a user made or tried to make.
 type Entry struct {
 	At     time.Time // by this machine's clock
 	User   User
@@ -64,7 +64,7 @@ type Entry struct {
 	Target Target
 	// Why is the reason that the user gave, and Detail describes the change further.
 	Why, Detail string
-	// Count is how many tasks were changed, as far as they are counted.
+	// Count is the number of changed tasks, or 0 if they were not counted.
 	Count int64
 	Err   error
 }
@@ -83,24 +83,23 @@ func (in *request) Can(a string, t Target) bool { return in.allowed(Action(a), t
 // anonymous stands for a user without a name.
 const anonymous = "dashboard"
 
-// who is the name that is stored with a change.
+// who is the name to store with a change.
 func (in *request) who() string {
 	return cmp.Or(in.user.Name, anonymous)
 }
 
-// note returns what is stored with a change.
+// note returns the author and the reason to store with a change.
 func (in *request) note() falldue.Note {
 	return falldue.Note{Who: in.who(), Why: in.r.PostFormValue("why")}
 }
 
-// post is a change: the action that a user needs, unless the function decides that, and what
-// makes it.
+// post is a change. action is the permission that the user needs, and "" if do decides it. do makes the change.
 type post struct {
 	action Action
 	do     func(*request) (done, error)
 }
 
-// done is a change that was made: where to go, and what the page says there.
+// done is a change that was made, and the page to show next.
 type done struct {
 	to     string // a relative URL
 	entry  Entry
@@ -179,7 +178,7 @@ func (h *Handler) record(ctx context.Context, e Entry) {
 	h.keep(ctx, e)
 }
 
-// keep stores a change for the page of changes. It does so even if the change failed.
+// keep stores a change for the page of changes. It stores failed changes, too.
 func (h *Handler) keep(ctx context.Context, e Entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readLimit)
 	defer cancel()
@@ -192,7 +191,7 @@ func (h *Handler) keep(ctx context.Context, e Entry) {
 	}
 }
 
-// words describe what a change was about.
+// words describe the target of a change.
 func (e Entry) words() string {
 	var list []string
 	switch t := e.Target; {

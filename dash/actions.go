@@ -11,14 +11,13 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// aboutTask prepares a change of one task, which the form names, and checks that the user may make
-// it.
+// aboutTask prepares a change of the task that the form names, and checks the user's permission.
 func (in *request) aboutTask(a Action, message string) (t falldue.TaskInfo, d done, err error) {
 	id, err := strconv.ParseInt(in.r.PostFormValue("id"), 10, 64)
 	if err != nil {
 		return t, d, mistake("The id of the task is missing.")
 	}
-	// The user must not learn by a refusal whether there is such a task.
+	// A refusal must not reveal whether the task exists.
 	if err := in.need(View, Target{ID: id}); err != nil {
 		return t, d, err
 	}
@@ -93,8 +92,7 @@ func deleteTask(in *request) (done, error) {
 	return d, in.h.queue.Delete(in.r.Context(), t.ID, falldue.DeleteOptions{})
 }
 
-// aboutSubject prepares a change of a subject, which the form names, and checks that the user may
-// make it.
+// aboutSubject prepares a change of the subject that the form names, and checks the user's permission.
 func (in *request) aboutSubject(a Action, to string) (s falldue.Subject, d done, err error) {
 	text := in.r.PostFormValue("subject")
 	d = done{to: to, entry: Entry{Target: Target{Name: text}, Why: in.r.PostFormValue("why")}}
@@ -134,9 +132,9 @@ func resumeSubject(in *request) (done, error) {
 	return d, in.h.queue.Resume(in.r.Context(), s, in.note())
 }
 
-// errUnsure asks the user to agree to what a change does.
+// errUnsure asks the user to confirm the effect of a change.
 func errUnsure(e ops.Effect) error {
-	return mistake(fmt.Sprintf("Nothing was changed. This makes %d waiting tasks due immediately, leaves %d without an attempt, and changes %d whose policy is not known. Weigh it on the backlog, and tick \"I have seen the effect\".",
+	return mistake(fmt.Sprintf("Nothing was changed. The change would make %d waiting tasks due immediately, leave %d without an attempt, and affect %d with an unknown policy. Click \"Show the effect on the backlog\", then tick \"I have seen the effect\".",
 		e.AtOnce, e.Exhausted+e.UnknownExhausted, e.Unknown))
 }
 
@@ -153,7 +151,7 @@ func setPolicy(in *request) (done, error) {
 	case !draft.Ready():
 		return d, mistake("The override cannot be set: " + draft.Perhaps)
 	case draft.Why == "":
-		return d, mistake("Enter a reason: it is shown to all who see the override.")
+		return d, mistake("Enter a reason. Everyone who sees the override sees the reason, too.")
 	}
 	ctx := in.r.Context()
 	p, _, err := in.profile(ctx, s)

@@ -83,7 +83,7 @@ var icons = map[string]string{
 	"theme":          "M8 2.5a5.5 5.5 0 100 11zM8 2.5a5.5 5.5 0 110 11",
 }
 
-// icon returns the picture of a name. What it means is said in words alongside it.
+// icon returns the picture of a name. Words next to the icon give its meaning.
 func icon(name string) template.HTML {
 	d, ok := icons[name]
 	if !ok {

@@ -15,7 +15,7 @@ import (
 const (
 	// previewMost is how many tasks a preview counts.
 	previewMost = 10_000
-	// typedFrom is the number of tasks from which the user types it.
+	// From typedFrom tasks on, the user types the number of tasks.
 	typedFrom = 1000
 	// jobsAtOnce is how many changes of many tasks run concurrently, and jobsKept how many the page
 	// remembers.
@@ -36,12 +36,12 @@ type bulkView struct {
 	Report  ops.BulkReport
 	Sample  []falldue.TaskInfo
 	Trouble *trouble
-	// Typed is the number that the user types, or "".
+	// Typed is the number that the user must type, or "".
 	Typed string
 	Pace  float64
 }
 
-// readBulk returns the action and the filter of parameters, and checks what the user may.
+// readBulk returns the action and the filter of parameters, and checks the user's permission.
 func (in *request) readBulk(do string, get func(string) string) (f ops.Filter, v bulkView, err error) {
 	v = bulkView{Do: do, Fields: map[string]string{}}
 	params := map[string][]string{}
@@ -134,7 +134,7 @@ func bulkPost(a Action) func(*request) (done, error) {
 		if err != nil {
 			return d, err
 		}
-		d.logged = true // when it ends
+		d.logged = true // the job logs itself when it ends
 		d.to = link("job", "id", strconv.FormatInt(job, 10))
 		return d, nil
 	}
@@ -218,7 +218,7 @@ func (j *jobs) get(text string) (*job, error) {
 	if one := j.list[id]; one != nil && err == nil {
 		return one, nil
 	}
-	return nil, fmt.Errorf("%w: change %q; this process knows only those that it has made since it started", falldue.ErrNotFound, text)
+	return nil, fmt.Errorf("%w: change %q: this process knows only the changes made since it started", falldue.ErrNotFound, text)
 }
 
 // close stops all changes and waits for them.
@@ -266,7 +266,7 @@ func jobPage(in *request) (page, error) {
 	return page{Title: "Change " + strconv.FormatInt(one.ID, 10), Nav: "tasks", Live: !v.Ended, Regions: []region{{ID: "job", Template: "job", Data: v}}}, nil
 }
 
-// stopJob stops a change after its batch. Who may make such a change may stop it.
+// stopJob stops a change after its batch. A user who may make such a change may stop it.
 func stopJob(in *request) (done, error) {
 	one, err := in.h.jobs.get(in.r.PostFormValue("job"))
 	if err != nil {

@@ -154,7 +154,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, http.MethodPost)
 		}
 		header.Set("Allow", strings.Join(allowed, ", "))
-		in.fail(http.StatusMethodNotAllowed, "This address takes "+strings.Join(allowed, " and ")+".")
+		in.fail(http.StatusMethodNotAllowed, "This address accepts only "+strings.Join(allowed, " and ")+".")
 	default:
 		in.fail(http.StatusNotFound, "There is no such page.")
 	}
@@ -179,7 +179,7 @@ func (in *request) get(make func(*request) (page, error)) {
 	in.render(http.StatusOK, p)
 }
 
-// changedNow makes all that was read before stale.
+// changedNow makes all values read before stale.
 func (h *Handler) changedNow() { h.changed.Store(time.Now().UnixNano()) }
 
 // pages are the pages by their paths, and posts the changes.

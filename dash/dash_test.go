@@ -170,7 +170,7 @@ func TestPages(t *testing.T) {
 		for _, path := range []string{"", "tasks", "failures", "queues", "workers", "policies", "schedules", "doctor", "changes", "running", "limits", "new", "forecast?read=1", "simulate"} {
 			empty.see(path, "<h1", "</html>")
 		}
-		empty.see("", "No worker is running, and nothing waits for one.")
+		empty.see("", "No worker is running, and no task is waiting.")
 		s := newSite(t, engine, dash.Options{Allow: everything}).fill()
 		links := map[string]bool{}
 		for _, path := range s.paths() {
@@ -182,7 +182,7 @@ func TestPages(t *testing.T) {
 		for link := range links {
 			s.see(strings.TrimPrefix(link, "./"))
 		}
-		s.see("", "No worker is running, and tasks wait", "Kind webhook has 1 dead task", "max(original, 2h)")
+		s.see("", "No worker is running, and tasks are waiting", "Kind webhook has 1 dead task", "max(original, 2h)")
 		s.see("tasks?kind=webhook", "customer:42", "backing off", "Cancel all matching tasks")
 		s.see(fmt.Sprintf("task?id=%d", s.waits), "Why it does not run now", "Attempt 2", "no live worker", "Then the task is dead")
 		s.see(fmt.Sprintf("task?id=%d", s.dead), "Attempt 1 failed", "Retry now", "Stack", "fetch", "Crashes", "Result or cursor")
@@ -407,11 +407,11 @@ func TestSimulationIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.SQLite, dash.Options{}).fill()
 	for says, query := range map[string]url.Values{
-		"tasks come during the outage": {"policies": {"10s"}, "outage": {"30d"}, "rate": {"1000"}, "handlers": {"1000"}},
-		"up to 4 policies":             {"policies": {"1s\n2s\n3s\n4s\n5s"}},
-		"Name at least one policy":     {"policies": {" "}},
-		"is not a number":              {"policies": {"1s"}, "rate": {"many"}},
-		"keep 1 workers busy":          {"policies": {"1s"}, "handlers": {"1"}},
+		"tasks are enqueued during the outage": {"policies": {"10s"}, "outage": {"30d"}, "rate": {"1000"}, "handlers": {"1000"}},
+		"up to 4 policies":                     {"policies": {"1s\n2s\n3s\n4s\n5s"}},
+		"Enter at least one policy":            {"policies": {" "}},
+		"is not a number":                      {"policies": {"1s"}, "rate": {"many"}},
+		"keep 1 workers busy":                  {"policies": {"1s"}, "handlers": {"1"}},
 	} {
 		query.Set("do", "1")
 		s.see("simulate?"+query.Encode(), says)
@@ -622,12 +622,12 @@ func TestTroubleIsShown(t *testing.T) {
 		s.see(path, "falldue migrate up")
 	}
 	full := newSite(t, testdb.SQLite, dash.Options{}).fill()
-	full.see("", "tasks wait")
+	full.see("", "tasks are waiting")
 	if err := full.db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	dash.Expire(full.h)
-	text := full.see("", "tasks wait") // the last values
+	text := full.see("", "tasks are waiting") // the last values
 	if !strings.Contains(text, "note bad") {
 		t.Errorf("the page does not say that the database is gone:\n%s", text)
 	}

@@ -16,8 +16,8 @@ type doctorView struct {
 	Worst    ops.Level
 }
 
-// doctorPage shows the last findings. It runs the checks if it is asked to, and those are older
-// than a minute.
+// doctorPage shows the last findings. It runs the checks only if the user asks for them and the findings are older than
+// a minute.
 func doctorPage(in *request) (page, error) {
 	r, _, _ := in.h.reads.findings.now()
 	if in.query.Get("run") != "" {

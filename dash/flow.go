@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// drawnNodes is the greatest number of boxes in a picture of a flow, and joinedFrom the number of
-	// tasks of a kind with the same tasks before and after them that have one box together.
+	// drawnNodes is the greatest number of boxes in a picture of a flow. At least joinedFrom tasks of one kind, with
+	// the same tasks before and after them, share one box.
 	drawnNodes, joinedFrom = 60, 4
 )
 
@@ -121,7 +121,7 @@ func (v *flowView) node(list []flow.Task) chart.Node {
 	return n
 }
 
-// stateCounts says how many tasks have each state.
+// stateCounts returns the number of tasks in each state, in words.
 func stateCounts(list []flow.Task) string {
 	counts := map[falldue.State]int{}
 	for _, t := range list {
@@ -136,7 +136,7 @@ func stateCounts(list []flow.Task) string {
 	return strings.Join(parts, ", ")
 }
 
-// Words says what the flow consists of.
+// Words describes the tasks of the flow.
 func (v flowView) Words() string {
 	text := words.Count(int64(len(v.Tasks)), "task")
 	if v.More {

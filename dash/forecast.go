@@ -13,7 +13,7 @@ type forecastView struct {
 	ops.Forecast
 	Kind    string
 	Rows    []forecastRow
-	Drawn   forecastRow // the one that the chart shows
+	Drawn   forecastRow // the row that the chart shows
 	Chart   template.HTML
 	Read    bool
 	Age     time.Duration
@@ -31,13 +31,13 @@ type forecastRow struct {
 	Gone string
 }
 
-// unknownGone stands for the time at which a backlog is gone while no task of it is done.
-const unknownGone = "not known"
+// unknownGone replaces the time at which a backlog is done, if none of its tasks are being done.
+const unknownGone = "unknown"
 
 // forecastHours is how far the chart of the forecast goes.
 const forecastHours = 6
 
-// forecastPage shows when waiting tasks fall due. It reads them only if it is asked to, since that may take
+// forecastPage shows when waiting tasks fall due. It reads them only if the user asks for it, since reading can take
 // seconds.
 func forecastPage(in *request) (page, error) {
 	ctx := in.r.Context()
@@ -107,7 +107,7 @@ func (r forecastRow) In10() int64   { return r.Within(10) }
 func (r forecastRow) InHour() int64 { return r.Within(60) }
 func (r forecastRow) InDay() int64  { return r.Within(24 * 60) }
 
-// Peaks says how many tasks fall due in the busiest minute, and when.
+// Peaks returns when the busiest minute is, in words.
 func (r forecastRow) Peaks() string {
 	switch {
 	case r.Peak == 0:

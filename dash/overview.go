@@ -42,7 +42,7 @@ func together(list ...func()) {
 	}
 }
 
-// readOverview reads what the first page shows. Parts that cannot be read are missing.
+// readOverview reads the data of the first page. Parts that cannot be read are missing.
 func (h *Handler) readOverview(ctx context.Context, errors bool) (o overview) {
 	var late reading[[]ops.Overdue]
 	s := state{Errors: errors}

@@ -23,8 +23,7 @@ type policiesView struct {
 // kindPolicy is a kind and its policy.
 type kindPolicy struct {
 	Kind string
-	// Code is the policy that the code has, and Policy the one that is in effect, "" if they are
-	// not known.
+	// Code is the code's policy, and Policy is the policy in effect. Both are "" if unknown.
 	Code, Policy string
 	Override     *ops.Override
 	Releases     int // how many policies workers have, if several

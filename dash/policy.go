@@ -26,7 +26,7 @@ type draft struct {
 	PerMinute  string
 	Until, Why string
 	IncludeOwn bool
-	// Perhaps is what cannot be made of these, or "".
+	// Perhaps is the error of an invalid draft, or "".
 	Perhaps string
 	formula backoff.Override
 }
@@ -56,7 +56,7 @@ func readDraft(v url.Values) (d draft, err error) {
 	case "ramp":
 		_, err = ops.ParseDuration(d.Over)
 	default:
-		return d, mistake("form " + strconv.Quote(d.Form) + " is none of set, slow, hold and ramp")
+		return d, mistake("form " + strconv.Quote(d.Form) + ": must be set, slow, hold or ramp")
 	}
 	if err == nil && d.PerMinute != "" {
 		err = d.checkRamp()
@@ -75,10 +75,10 @@ func (d draft) Rampable() bool {
 // checkRamp checks how many tasks may fall due in a minute.
 func (d draft) checkRamp() error {
 	if !d.Rampable() {
-		return mistake("tasks a minute: only a policy or a slowdown of a kind takes steps")
+		return mistake("tasks per minute: a ramp needs a policy or a slowdown, and a kind")
 	}
 	if n, err := strconv.ParseInt(d.PerMinute, 10, 64); err != nil || n < 1 {
-		return mistake("tasks a minute: " + strconv.Quote(d.PerMinute) + " is not a whole number above 0")
+		return mistake("tasks per minute: " + strconv.Quote(d.PerMinute) + " is not a whole number above 0")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (d draft) checkRamp() error {
 func (d draft) ramp(p *ops.Profile, perMinute int64) ([]ops.OverrideStep, error) {
 	code, known := p.Policies().Code(falldue.TaskInfo{Kind: d.Subject.Kind})
 	if !known {
-		return nil, mistake("No running worker has kind " + d.Subject.Kind + ", so its present policy is unknown, and no ramp from it can be computed.")
+		return nil, mistake("No live worker handles kind " + d.Subject.Kind + ", so its current policy is unknown. A ramp starts at that policy.")
 	}
 	ramp, err := p.Ramp(d.Subject.Kind, d.formula.Of(code), perMinute)
 	if err != nil {
@@ -95,7 +95,7 @@ func (d draft) ramp(p *ops.Profile, perMinute int64) ([]ops.OverrideStep, error)
 	}
 	steps, err := ops.Overrides(ramp)
 	if err == nil {
-		steps[len(steps)-1].Formula = d.formula // which follows the code of a later deploy
+		steps[len(steps)-1].Formula = d.formula // the formula, so that a later deploy changes it
 	}
 	return steps, err
 }
@@ -175,7 +175,7 @@ type delayRow struct {
 	Now, New string
 }
 
-// weighed is what an override does to the tasks that wait.
+// weighed is the effect of an override on the waiting tasks.
 type weighed struct {
 	ops.Effect
 	Chart   template.HTML
@@ -187,7 +187,7 @@ type weighed struct {
 	Ramp    *ramp // proposed instead
 }
 
-// ramp is a way to a policy on which no herd runs.
+// ramp leads to a policy in steps, without a retry storm.
 type ramp struct {
 	PerMinute int64
 	Steps     int
@@ -196,7 +196,7 @@ type ramp struct {
 	URL       string
 }
 
-// askAbove is the number of tasks from which a change asks first.
+// A change of more than askAbove tasks asks for confirmation.
 const askAbove = 100
 
 // subjectOf returns the subject in the parameters. The parameter kind is a short form.
@@ -265,7 +265,7 @@ const (
 	herdRetries    = 6
 )
 
-// preview draws what the draft makes of a policy.
+// preview draws a policy before and after the draft's change.
 func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) error {
 	before, err := ops.Preview(now, previewRetries)
 	if err != nil {
@@ -288,7 +288,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 		}
 	}
 	if changed && v.Form == "hold" {
-		v.Preview.Text = "hold: no task that has failed runs again before the end"
+		v.Preview.Text = "hold: failed tasks are not retried until the override ends"
 	}
 	figure := chart.Delays(policies...)
 	figure.Title, figure.Note = "", ""
@@ -312,7 +312,7 @@ func (v *policyView) preview(ctx context.Context, code, now backoff.Policy) erro
 	}
 	picture := chart.Herd(chart.HerdOf{Policy: policy.String(), Retries: herd.Retries, Bucket: herd.Bucket, Load: herd.Load})
 	picture.Title, picture.Note = "", ""
-	v.Preview.Herd = svg("When 200 tasks that failed together run again", picture)
+	v.Preview.Herd = svg("Retries of 200 tasks that failed together", picture)
 	return nil
 }
 
@@ -324,7 +324,7 @@ func drawn(name string, s ops.Schedule) chart.Policy {
 	return p
 }
 
-// endText says when a task with a policy dies. The schedule of the policy may end before.
+// endText describes when a task with a policy dies. The schedule can end before that.
 func endText(p backoff.Policy, s ops.Schedule) string {
 	if s.Most == 0 {
 		most, elapsed := words.Count(int64(p.MaxAttempts()), "attempt"), durText(p.MaxElapsed())
@@ -336,7 +336,7 @@ func endText(p backoff.Policy, s ops.Schedule) string {
 		case p.MaxElapsed() > 0:
 			return fmt.Sprintf("A task dies after %s.", elapsed)
 		}
-		return "A task is retried without an end."
+		return "A task is retried indefinitely."
 	}
 	attempts := words.Count(int64(s.Most), "attempt")
 	if s.Fewest != s.Most {
@@ -345,7 +345,7 @@ func endText(p backoff.Policy, s ops.Schedule) string {
 	return fmt.Sprintf("A task dies after %s, within %s.", attempts, durText(s.Latest))
 }
 
-// weigh returns the effect of a draft on the waiting tasks, and a ramp if it makes a herd.
+// weigh returns the effect of a draft on the waiting tasks, and a ramp if the draft causes a retry storm.
 func (in *request) weigh(ctx context.Context, d draft, workers []ops.Worker) (*weighed, error) {
 	p, age, err := in.profile(ctx, d.Subject)
 	if err != nil {
@@ -369,15 +369,15 @@ func (in *request) weigh(ctx context.Context, d draft, workers []ops.Worker) (*w
 	minutes := func(l ops.Load) []int64 { return l.Minutes[:min(len(l.Minutes), 24*60)] }
 	figure := chart.Change("", "", nil, []chart.LoadOf{{Policy: "now", Due: effect.Before.Due, Minutes: minutes(effect.Before)}, {Policy: "new", Due: effect.After.Due, Minutes: minutes(effect.After)}})
 	figure.Title, figure.Note, figure.Panels = "", "", figure.Panels[1:]
-	w.Chart = svg("Tasks that fall due per minute, now and with the new policy", figure)
+	w.Chart = svg("Tasks that fall due per minute, with the current and the new policy", figure)
 	return w, nil
 }
 
-// rampOver is about how long a proposed ramp takes at most.
+// rampOver is about the longest duration of a proposed ramp.
 const rampOver = time.Hour
 
-// proposal returns a ramp to the draft's policy on which about as many tasks fall due as run now, or as end within
-// rampOver. It returns nil if there is none.
+// proposal returns a ramp to the draft's policy, or nil if there is none. On the ramp, about as many tasks fall due per
+// minute as run now, or as many as it takes to end within rampOver.
 func (d draft) proposal(p *ops.Profile, e ops.Effect, workers []ops.Worker) *ramp {
 	most := max(int64(ops.AttemptRate(workers, d.Subject.Kind)*60), e.Before.Peak, e.Tasks/int64(rampOver/time.Minute), 1)
 	if most >= e.After.Peak {
@@ -406,7 +406,7 @@ func (d draft) own() string {
 	return ""
 }
 
-// profile returns what waits, at most a minute old.
+// profile returns the profile of the waiting tasks, at most a minute old.
 func (in *request) profile(ctx context.Context, s falldue.Subject) (*ops.Profile, time.Duration, error) {
 	if s.Key != "" {
 		limited, cancel := context.WithTimeout(ctx, readLimit)
@@ -416,18 +416,18 @@ func (in *request) profile(ctx context.Context, s falldue.Subject) (*ops.Profile
 	}
 	r := in.h.reads.profile.get(ctx)
 	if !r.Known || r.Err != nil {
-		return nil, 0, cmp.Or(r.Err, error(mistake("What waits is not known yet. Try again.")))
+		return nil, 0, cmp.Or(r.Err, error(mistake("The waiting tasks have not been read yet. Try again.")))
 	}
 	return r.Value, r.Age, nil
 }
 
-// Rows are the numbers of an effect that are not 0, in words.
+// Rows are the nonzero numbers of an effect, with words.
 func (w weighed) Rows() (rows []effectRow) {
 	for _, row := range []effectRow{
 		{w.Tasks, "tasks wait", ""}, {w.AtOnce, "become due immediately", "warn"}, {w.Sooner, "become due sooner", ""}, {w.Later, "become due later", ""},
-		{w.Exhausted, "have no attempt left, and die when they fall due", "bad"}, {w.Unknown, "more have failed and their policy is not known: they may become due", "warn"},
-		{w.UnknownExhausted, "of those have no attempt left", "bad"}, {w.Own, "more have a per-task policy, which they keep", ""},
-		{w.Kept, "more follow an override that is more specific", ""}, {w.AtEnd, "become due at the moment at which the override ends", "warn"},
+		{w.Exhausted, "have no attempt left, and die when they fall due", "bad"}, {w.Unknown, "more have failed under an unknown policy, and might become due", "warn"},
+		{w.UnknownExhausted, "of these have no attempt left", "bad"}, {w.Own, "more have a per-task policy, which they keep", ""},
+		{w.Kept, "more have a more specific override, which they keep", ""}, {w.AtEnd, "become due when the override ends", "warn"},
 	} {
 		if row.N > 0 || row.Text == "tasks wait" {
 			rows = append(rows, row)

@@ -17,7 +17,7 @@ func TestEndOfALongSchedule(t *testing.T) {
 		"delay 15s; attempts 25":                "A task dies after 25 attempts.",
 		"delay 15s; elapsed 24h":                "A task dies after 24h.",
 		"delay 15s; attempts 1000; elapsed 24h": "A task dies after 1,000 attempts, or after 24h.",
-		"delay 15s":                             "A task is retried without an end.",
+		"delay 15s":                             "A task is retried indefinitely.",
 	} {
 		p, err := backoff.Parse(policy)
 		if err != nil {

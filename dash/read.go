@@ -10,16 +10,16 @@ import (
 const (
 	// readLimit is how long a read may take.
 	readLimit = 5 * time.Second
-	// readShare limits the time in which the database works for a value that all viewers see to a
-	// part of all time.
+	// A value that took t to read is read again after readShare times t at the earliest. This bounds the load on the
+	// database.
 	readShare = 20
 	// readsAtOnce is how many reads of a handler run concurrently.
 	readsAtOnce = 4
-	// mostKept is how many values of one sort are kept, such as lists of tasks by their filters.
+	// mostKept is how many values of one kind are kept, such as lists of tasks by filter.
 	mostKept = 64
 )
 
-// reading is a value, and how old it is.
+// reading is a value and its age.
 type reading[T any] struct {
 	Value T
 	Known bool
@@ -28,8 +28,8 @@ type reading[T any] struct {
 	Err error
 }
 
-// cached is a value that all viewers share. A request reads it anew once it is old. One read at a
-// time is under way; whoever comes meanwhile gets the value of the one before.
+// cached is a value that all viewers share. A request reads it again once it is old. Only one read runs at a time. In
+// the meantime, other requests get the earlier value.
 type cached[T any] struct {
 	least   time.Duration // for which a value is fresh in any case
 	limit   time.Duration
@@ -52,7 +52,7 @@ func newCached[T any](r *reads, least time.Duration, read func(context.Context) 
 	return &cached[T]{least: least, limit: readLimit, read: read, slots: r.slots, changed: r.changed, flight: make(chan struct{}, 1)}
 }
 
-// get returns the value, which is read anew if it is old.
+// get returns the value, and first reads it again if it is old.
 func (c *cached[T]) get(ctx context.Context) reading[T] {
 	v, fresh, usable := c.now()
 	if fresh {
@@ -72,7 +72,7 @@ func (c *cached[T]) get(ctx context.Context) reading[T] {
 		}
 	}
 	defer func() { <-c.flight }()
-	if v, fresh, _ = c.now(); fresh { // read by the one before
+	if v, fresh, _ = c.now(); fresh { // the request before this one has read it
 		return v
 	}
 	select {
@@ -82,7 +82,7 @@ func (c *cached[T]) get(ctx context.Context) reading[T] {
 		v.Err = ctx.Err()
 		return v
 	}
-	// Others wait for the value, so that the read continues without the viewer who began it.
+	// Others wait for the value, so the read continues even if the viewer who started it leaves.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limit)
 	defer cancel()
 	start := time.Now()
@@ -97,7 +97,7 @@ func (c *cached[T]) get(ctx context.Context) reading[T] {
 	return v
 }
 
-// now returns the value, whether it is fresh, and whether it may be shown although it is not.
+// now returns the value, whether it is fresh, and whether a value that is not fresh may still be shown.
 func (c *cached[T]) now() (v reading[T], fresh, usable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ type keyed[T any] struct {
 	make func(key string) *cached[T]
 	mu   sync.Mutex
 	all  map[string]*cached[T]
-	used []string // the last used last
+	used []string // most recently used last
 }
 
 func (k *keyed[T]) get(ctx context.Context, key string) reading[T] {

@@ -26,7 +26,7 @@ var templateFiles embed.FS
 // templates are the parts of pages.
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/*.html"))
 
-// page is what a page shows.
+// page is the content of a page.
 type page struct {
 	Title, Nav string
 	Regions    []region
@@ -42,14 +42,14 @@ type region struct {
 	Fixed bool
 }
 
-// frame is what a template gets.
+// frame is the argument of a template.
 type frame struct {
 	*request
 	P page
 	D any
 }
 
-// Options and what else templates need of the request.
+// Options are the handler's options.
 func (f frame) Options() Options { return f.h.options }
 
 // UserName is the name of the user, or "".
@@ -61,18 +61,18 @@ func (f frame) RefreshMS() int64 { return f.h.options.Refresh.Milliseconds() }
 // Search is the text of the search field.
 func (f frame) Search() string { return f.query.Get("match") }
 
-// messages are what a page says after a change, by the value of the parameter done.
+// messages are the texts that confirm a change, by the value of the parameter done.
 var messages = map[string]string{
 	"retried": "The task will run again. It is due now.", "args": "The task has the new arguments.", "edited": "The task will run again with the new arguments. It is due now.",
-	"cancelled": "The task is cancelled. If it runs, its handler is told within two seconds.", "deleted": "The task is deleted.",
-	"paused": "Paused. Workers apply that within two seconds.", "resumed": "Resumed. Workers apply that within two seconds.",
-	"set": "The policy is set. Workers apply it within two seconds.", "cleared": "The policy of the code is in effect again within two seconds.",
-	"schedule": "The schedule is changed. Processes notice it within five seconds.", "triggered": "The schedule's task is enqueued.",
+	"cancelled": "The task is cancelled. If it is running, its handler's context is cancelled within two seconds.", "deleted": "The task is deleted.",
+	"paused": "Paused. Workers apply this within two seconds.", "resumed": "Resumed. Workers apply this within two seconds.",
+	"set": "The policy is set. Workers apply it within two seconds.", "cleared": "The override is cleared. Workers return to the code's policy within two seconds.",
+	"schedule": "The schedule is changed. Processes apply the change within five seconds.", "triggered": "The schedule's task is enqueued.",
 	"run": "The task is due now.", "enqueued": "The task is enqueued.",
 	"stopped": "Stopping after the current batch.",
 }
 
-// Message is what has been done, or "".
+// Message confirms the change that was made, or is "".
 func (f frame) Message() string { return messages[f.query.Get("done")] }
 
 // render writes a page or, for a refresh, its parts that may have changed.
@@ -103,7 +103,7 @@ func (in *request) render(status int, p page) {
 	}
 	if err != nil {
 		in.h.options.Logger.Error("falldue: dashboard cannot render a page", "path", in.r.URL.Path, "error", err)
-		http.Error(in.w, "The page could not be rendered; the log has the reason.", http.StatusInternalServerError)
+		http.Error(in.w, "The page could not be rendered. The log explains why.", http.StatusInternalServerError)
 		return
 	}
 	in.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -227,7 +227,7 @@ func rateText(v float64) string {
 	return words.Number(int64(v + 0.5))
 }
 
-// ageText says how old a value is.
+// ageText returns a value's age in words.
 func ageText(d time.Duration) string {
 	if d < time.Second {
 		return "now"
@@ -235,7 +235,7 @@ func ageText(d time.Duration) string {
 	return durText(d.Truncate(time.Second)) + " ago"
 }
 
-// relative says how far a time is from now.
+// relative returns the distance of a time from now, in words.
 func relative(t, now time.Time) string {
 	switch d := t.Sub(now); {
 	case t.IsZero():
@@ -248,8 +248,7 @@ func relative(t, now time.Time) string {
 	return "now"
 }
 
-// link returns a relative URL with parameters, which are names and values in turn. Those that are
-// empty are left out.
+// link returns a relative URL with parameters, which are names and values in turn. Empty values are left out.
 func link(path string, params ...string) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(params); i += 2 {
@@ -263,7 +262,7 @@ func link(path string, params ...string) string {
 	return path + "?" + v.Encode()
 }
 
-// visible makes control characters and those that change the direction of text visible.
+// visible replaces control characters, and characters that change the direction of text, with visible ones.
 func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -289,15 +288,15 @@ func clip(most int, text string) string {
 	return string(runes)
 }
 
-// svg returns a picture for a page, with a label for those who do not see it. Package chart escapes
-// texts in it.
+// svg returns a picture for a page, with a label for screen readers. Package chart escapes texts in
+// it.
 func svg(label string, f chart.Figure) template.HTML {
 	d := f.Draw(chart.Width)
 	d.Title = label
 	return template.HTML(d.SVG(chart.Page)) //nolint:gosec // see above
 }
 
-// stepText says which step of an override is in effect. It is "" if there is only one.
+// stepText names the step of an override that is in effect. It is "" if the override has only one step.
 func stepText(o any) string {
 	switch o := o.(type) {
 	case ops.Override:
@@ -308,7 +307,7 @@ func stepText(o any) string {
 	return ""
 }
 
-// takesText says how long something takes.
+// takesText returns a duration in words.
 func takesText(d time.Duration) string {
 	if d < time.Second {
 		return "less than a second"

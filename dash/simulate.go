@@ -18,9 +18,9 @@ import (
 
 const (
 	// simulatedMost is the greatest number of policies of a simulation. simulatedBacklog is the greatest number of
-	// waiting tasks, since each takes memory of the process. The command simulates more.
+	// waiting tasks, since each takes memory. The command simulates more.
 	simulatedMost, simulatedBacklog = 4, 200_000
-	// simulatedTasks is the greatest number of tasks that come during an outage.
+	// simulatedTasks is the greatest number of tasks enqueued during an outage.
 	simulatedTasks = 1_000_000
 )
 
@@ -89,10 +89,10 @@ func (v *simulateView) scenario() (s ops.Scenario, policies []string, err error)
 		}
 	}
 	if s.PerSecond, err = strconv.ParseFloat(v.Fields["rate"], 64); err != nil {
-		return s, nil, mistake("The number of tasks a second, " + strconv.Quote(v.Fields["rate"]) + ", is not a number.")
+		return s, nil, mistake("New tasks per second: " + strconv.Quote(v.Fields["rate"]) + " is not a number.")
 	}
 	if s.Workers, err = strconv.Atoi(v.Fields["handlers"]); err != nil {
-		return s, nil, mistake("The number of handlers, " + strconv.Quote(v.Fields["handlers"]) + ", is not a number.")
+		return s, nil, mistake("Handlers: " + strconv.Quote(v.Fields["handlers"]) + " is not a number.")
 	}
 	for line := range strings.Lines(v.Fields["policies"]) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -100,10 +100,10 @@ func (v *simulateView) scenario() (s ops.Scenario, policies []string, err error)
 		}
 	}
 	if len(policies) > simulatedMost {
-		return s, nil, mistake(fmt.Sprintf("The page simulates up to %d policies, and these are %d.", simulatedMost, len(policies)))
+		return s, nil, mistake(fmt.Sprintf("The page simulates up to %d policies, not %d.", simulatedMost, len(policies)))
 	}
 	if n := s.PerSecond * s.Outage.Seconds(); n > simulatedTasks {
-		return s, nil, mistake(fmt.Sprintf("%s tasks come during the outage. The page simulates up to %s; \"falldue simulate\" has no such limit.", words.Number(int64(n)), words.Number(simulatedTasks)))
+		return s, nil, mistake(fmt.Sprintf("%s tasks are enqueued during the outage. The page simulates up to %s; \"falldue simulate\" has no such limit.", words.Number(int64(n)), words.Number(simulatedTasks)))
 	}
 	return s, policies, nil
 }
@@ -128,9 +128,9 @@ func (v *simulateView) simulate(in *request) error {
 		}
 		v.Waiting = s.Backlog.Tasks
 	} else if len(policies) == 0 {
-		return mistake("Name at least one policy, or begin with the tasks that wait.")
+		return mistake("Enter at least one policy, or start with the waiting tasks.")
 	}
-	// It takes processor time rather than the database's. One slot of reads is the limit for both.
+	// A simulation takes processor time, not database time. It still takes a slot of the reads, which limits both.
 	select {
 	case in.h.reads.slots <- struct{}{}:
 		defer func() { <-in.h.reads.slots }()
@@ -142,7 +142,7 @@ func (v *simulateView) simulate(in *request) error {
 		if err != nil {
 			return mistake(strings.TrimPrefix(err.Error(), "ops: "))
 		}
-		v.Rows = append(v.Rows, simulated{"what is in effect now", r})
+		v.Rows = append(v.Rows, simulated{"the policies in effect now", r})
 	}
 	for _, text := range policies {
 		policy, err := backoff.Parse(text)
@@ -174,13 +174,13 @@ func (v *simulateView) draw(s ops.Scenario) {
 			one.Points = append(one.Points, chart.Point{X: float64(minute * 60), Y: float64(n)})
 		}
 		plot := chart.Plot{Title: r.Policy, Series: []chart.Series{one}, Height: 100,
-			X: chart.Axis{Label: "since the outage began, which lasts " + durText(s.Outage), Unit: chart.Seconds, To: float64(longest * 60)},
+			X: chart.Axis{Label: "since the start of the outage, which lasts " + durText(s.Outage), Unit: chart.Seconds, To: float64(longest * 60)},
 			Y: chart.Axis{Unit: chart.Count, To: roundUp(most)}}
 		v.Charts = append(v.Charts, svg("Attempts per minute under "+r.Policy, chart.Figure{Panels: []chart.Panel{plot}}))
 	}
 }
 
-// roundUp returns 1, 2 or 5, times a power of ten, or the next such number that is not less than n.
+// roundUp returns the smallest number that is at least n and is 1, 2 or 5 times a power of ten.
 func roundUp(n int) float64 {
 	for power := 1; ; power *= 10 {
 		for _, digit := range []int{1, 2, 5} {

@@ -30,7 +30,7 @@ type taskView struct {
 	HasFlow  bool // whether it runs before or after others
 }
 
-// futureRuns is how many attempts to come a page shows, and shownAttempts how many that ended.
+// A page shows futureRuns attempts to come, and shownAttempts ended ones.
 const (
 	futureRuns    = 8
 	shownAttempts = 50
@@ -122,7 +122,7 @@ func taskPageOf(in *request, id int64) (page, error) {
 		v.Editable = bytes.Equal(payload, t.Payload) && len(payload) > 0 && !v.Payload.Cut && visible(string(payload)) == string(payload) && (finished(t.State) || t.ClaimedBy == "" && t.State != falldue.StateBlocked)
 	}
 	if !v.MayRead {
-		v.Why.Task.LastError = "" // which conditions describe
+		v.Why.Task.LastError = "" // the conditions would quote it
 	}
 	if n := len(v.Attempts) - shownAttempts; n > 0 {
 		v.Earlier, v.Attempts = n, v.Attempts[n:]
@@ -149,8 +149,8 @@ func taskPageOf(in *request, id int64) (page, error) {
 	}}, nil
 }
 
-// timeoutOf returns the timeout of a task's kind: of the worker that runs the task, or else the longest of all
-// workers. It returns 0 if none is known.
+// timeoutOf returns the timeout of a task's kind on the worker that runs the task. If no worker runs it, timeoutOf
+// returns the longest timeout of all workers, or 0 if none is known.
 func timeoutOf(t falldue.TaskInfo, workers []ops.Worker) (longest time.Duration) {
 	for _, w := range workers {
 		if w.ID == t.ClaimedBy {
@@ -292,7 +292,7 @@ type event struct {
 	Gap time.Duration
 }
 
-// Past are the events that were, the oldest first.
+// Past are the past events, oldest first.
 func (v taskPageView) Past() (list []event) {
 	t := v.Task
 	list = append(list, event{Class: "made", Title: "Enqueued", At: t.CreatedAt})
@@ -312,7 +312,7 @@ func (v taskPageView) Past() (list []event) {
 	switch {
 	case v.Running():
 		list = append(list, event{Class: "running", Title: "Attempt " + strconv.Itoa(t.Attempts) + " runs", At: t.AttemptedAt, Worker: t.ClaimedBy})
-	case t.State == falldue.StateDead && len(v.Attempts) == 0: // which are deleted, or were never kept
+	case t.State == falldue.StateDead && len(v.Attempts) == 0: // its attempts are deleted, or were never kept
 		e := event{Class: "dead", Title: "Dead", At: t.UpdatedAt}
 		if v.MayRead {
 			e.Text = t.LastError
@@ -352,7 +352,7 @@ func (v taskPageView) Conditions() (list []condition) {
 	return list
 }
 
-// ProgressText says how far the handler has come.
+// ProgressText describes the handler's progress.
 func (v taskPageView) ProgressText() string {
 	p := v.Progress
 	if p.UpdatedAt.IsZero() {
@@ -368,5 +368,5 @@ func (v taskPageView) ProgressText() string {
 	return text + ", " + relative(p.UpdatedAt, v.Task.Now)
 }
 
-// Metadata are the names of the task's metadata.
+// MetadataNames are the names of the task's metadata.
 func (v taskPageView) MetadataNames() []string { return sorted(v.Task.Metadata) }

@@ -23,7 +23,7 @@ func parseFilter(v url.Values) (f ops.Filter, err error) {
 	for name, age := range map[string]*time.Duration{"older": &f.OlderThan, "newer": &f.NewerThan} {
 		if text := v.Get(name); text != "" {
 			if *age, err = ops.ParseDuration(text); err != nil {
-				return f, mistake(name + " " + strconv.Quote(text) + " is no duration such as 90s, 2h or 3d")
+				return f, mistake(name + " " + strconv.Quote(text) + " is not a duration such as 90s, 2h or 3d")
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func parseList(query string) (f ops.Filter, list ops.ListOptions, err error) {
 	list = ops.ListOptions{Limit: pageSize, Newest: v.Get("order") != "oldest", Quick: true}
 	if after := v.Get("after"); after != "" {
 		if list.After, err = strconv.ParseInt(after, 10, 64); err != nil || list.After < 0 {
-			return f, list, mistake("after " + strconv.Quote(after) + " is not the id of a task")
+			return f, list, mistake("after " + strconv.Quote(after) + " is not a task ID")
 		}
 	}
 	return f, list, nil
@@ -65,7 +65,7 @@ type tasksView struct {
 	Target                         Target
 }
 
-// chip is a part of the filter, and the list without it.
+// chip is one condition of the filter, with a link to the list without that condition.
 type chip struct{ Name, Value, Without string }
 
 func tasksPage(in *request) (page, error) {
@@ -149,7 +149,7 @@ func (v tasksView) Order() string {
 	return link("tasks", params...)
 }
 
-// When says when a task is due, or what its time means.
+// When returns the time that matters for a task, and its meaning.
 func (v tasksView) When(t falldue.TaskInfo) (w when) {
 	switch t.Phase {
 	case falldue.PhaseRunning:

@@ -13,7 +13,8 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// shownMinutes is how many minutes a chart of throughput shows. Of an hour, the first minute is not complete.
+// shownMinutes is how many minutes a chart of throughput shows. An hour has one minute more, but its first minute is
+// incomplete.
 const shownMinutes = 59
 
 // throughput is how runs have ended in the last hour.
@@ -53,15 +54,15 @@ func byMinute(spans []ops.Span, now time.Time) []ops.Span {
 			m.Measured, m.Waiting, m.DeadNow, m.OldestDue = true, m.Waiting+s.Waiting, m.DeadNow+s.DeadNow, max(m.OldestDue, s.OldestDue)
 		}
 	}
-	// Workers write the last minute within seconds after its end, and perhaps have not yet.
+	// Workers write the last minute some seconds after its end, so it may be missing.
 	if m := list[shownMinutes-1]; m.Started+m.Ended() == 0 && !m.Measured {
 		list = list[:shownMinutes-1]
 	}
 	return list
 }
 
-// spark is a small line of how many tasks of a queue were done in each minute of the last hour, with words for those
-// who do not see it. It is empty if none was.
+// spark is a small chart of the tasks of a queue done in each minute of the last hour, with words for screen readers.
+// It is empty if no task was done.
 func spark(spans []ops.Span, queue string, now time.Time) template.HTML {
 	var list []ops.Span
 	for _, s := range spans {
@@ -118,7 +119,7 @@ func throughputOf(minutes reading[[]ops.Span], p ops.Pulse, now time.Time) (t th
 		}
 		oldest.Points, waiting.Points = append(oldest.Points, chart.Point{X: end, Y: due}), append(waiting.Points, chart.Point{X: end, Y: tasks})
 	}
-	if first, ok := p.First(); ok { // which is newer than the history
+	if first, ok := p.First(); ok { // the pulse is newer than the history
 		oldest.Points = append(oldest.Points, chart.Point{X: float64(p.At.Unix()), Y: max(p.At.Sub(first.FirstDue), 0).Seconds()})
 	}
 	var series []chart.Series
@@ -137,7 +138,7 @@ func throughputOf(minutes reading[[]ops.Span], p ops.Pulse, now time.Time) (t th
 	plots := []chart.Plot{
 		{Title: "Runs per minute, by outcome", X: axis, Y: chart.Axis{Unit: chart.Numbers}, Series: series, Stacked: true},
 		{Title: "How long the oldest due task has waited", X: axis, Y: chart.Axis{Unit: chart.Seconds}, Series: []chart.Series{oldest}},
-		{Title: "Tasks that wait or run", X: axis, Y: chart.Axis{Unit: chart.Count}, Series: []chart.Series{waiting}},
+		{Title: "Waiting and running tasks", X: axis, Y: chart.Axis{Unit: chart.Count}, Series: []chart.Series{waiting}},
 	}
 	const height = 210 // of each picture, so that their axes are on one line
 	for _, plot := range plots {

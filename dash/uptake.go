@@ -12,9 +12,9 @@ import (
 // uptake is which workers apply the newest change of a subject's policies.
 type uptake struct {
 	Change ops.Override
-	// Workers are the live workers, the ones that do not apply it first.
+	// Workers are the live workers. Workers that do not apply the change come first.
 	Workers []uptakeWorker
-	// Ramp has the steps of the change, or is nil if it has one.
+	// Ramp has the steps of the change. It is nil if the change has only one.
 	Ramp *stepsView
 	// Applied is the number of workers that apply the change, and Refused the number that cannot.
 	Applied, Refused int
@@ -34,7 +34,7 @@ const (
 	shownUptake = 50
 )
 
-// uptakeOf returns which workers apply the newest change of a subject's policies, or nil if that has ended.
+// uptakeOf returns which workers apply the newest change of a subject's policies, or nil if that change has ended.
 func uptakeOf(history []ops.Override, s falldue.Subject, p ops.Pulse) *uptake {
 	for _, o := range slices.Backward(history) {
 		if o.Subject != s {
@@ -74,7 +74,8 @@ func appliedBy(o ops.Override, workers []ops.Worker) uptake {
 	return u
 }
 
-// rank orders workers: the ones that cannot apply a change, those that have not yet, and the others.
+// rank orders workers: first those that cannot apply a change, then those that have not applied it yet, then the
+// others.
 func (w uptakeWorker) rank() int {
 	switch {
 	case w.Refuses != "":
@@ -103,7 +104,7 @@ type stepsView struct {
 	End  time.Time // of the override, or zero
 }
 
-// stepView is a step, and how long after the one before it begins.
+// stepView is a step, and the time since the start of the step before it.
 type stepView struct {
 	Formula string
 	At      time.Time

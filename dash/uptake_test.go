@@ -45,14 +45,14 @@ func TestUptakeIsShown(t *testing.T) {
 	announce("slow", store.WorkerInfo{Applied: map[string]int64{"kind:webhook": list[0].At.UnixMicro() - 1}})
 	announce("unable", store.WorkerInfo{Refused: []store.Refusal{{Subject: "kind:webhook", Error: "too large"}}})
 	dash.Expire(s.h)
-	s.see("policy?subject=kind:webhook", "Applied on 1 of 3 workers", "applies it", "has not announced it yet", "cannot apply it: too large")
+	s.see("policy?subject=kind:webhook", "Applied on 1 of 3 workers", "applies it", "has not reported it yet", "cannot apply it: too large")
 	s.see("policies", "on 1 of 3 workers")
 	if err := o.ClearPolicy(t.Context(), subject); err != nil {
 		t.Fatal(err)
 	}
 	announce("unable", store.WorkerInfo{})
 	dash.Expire(s.h)
-	s.see("policy?subject=kind:webhook", "Back to the policy of the code on 1 of 3 workers")
+	s.see("policy?subject=kind:webhook", "The code's policy is back on 1 of 3 workers")
 }
 
 // TestRampIsProposed: a change that makes a herd comes with a ramp to the same policy, which can be set.
@@ -71,7 +71,7 @@ func TestRampIsProposed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dash.Expire(s.h)
-	text := s.see("policy?subject=kind:webhook&override=30m&until=&weigh=1", "It causes a retry storm", "Proposed ramp:", "steps in", "per-minute=")
+	text := s.see("policy?subject=kind:webhook&override=30m&until=&weigh=1", "This change causes a retry storm", "Proposed ramp:", "steps in", "per-minute=")
 	_, link, _ := strings.Cut(text, `class="button" href="policy?`)
 	link, _, _ = strings.Cut(link, "#weighed")
 	query, err := url.ParseQuery(strings.ReplaceAll(link, "&amp;", "&"))
@@ -89,5 +89,5 @@ func TestRampIsProposed(t *testing.T) {
 		t.Errorf("the overrides are %+v, error %v", list, err)
 	}
 	s.see("policy?subject=kind:webhook&override=30m&per-minute=none&weigh=1", "is not a whole number above 0")
-	s.see("policy?subject=queue:default&override=30m&per-minute=5&weigh=1", "only a policy or a slowdown of a kind takes steps")
+	s.see("policy?subject=queue:default&override=30m&per-minute=5&weigh=1", "a ramp needs a policy or a slowdown, and a kind")
 }

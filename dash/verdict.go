@@ -15,24 +15,23 @@ import (
 // cause is something that is wrong.
 type cause struct {
 	Level ops.Level // Attention or Broken
-	// Text says what, and Since when it began, as far as that is known.
+	// Text describes the cause. Since is when the trouble began, if that is known.
 	Text  string
 	Since time.Time
-	// Earlier: it may have begun before.
+	// Earlier reports whether the trouble may have begun before Since.
 	Earlier bool
 	// Advice is the recommended action, and Links lead to it.
 	Advice string
 	Links  []step
 	weight int // orders causes of a level
-	// kind is the kind whose tasks fail with one error, and others what several such kinds have in common, such as
-	// "kinds are failing".
+	// kind is the kind of the failing tasks. others describes several such kinds together, such as "kinds are failing".
 	kind, others string
 }
 
-// step is a link to where something can be done.
+// step is a link to a page with an action.
 type step struct{ Text, URL string }
 
-// verdict is whether something is wrong, and what.
+// verdict lists the causes of trouble. Without trouble, it has none.
 type verdict struct {
 	Level  ops.Level
 	Text   string // if nothing is wrong
@@ -40,7 +39,7 @@ type verdict struct {
 	Now    time.Time
 }
 
-// state is what a verdict is made of.
+// state is the input of a verdict.
 type state struct {
 	ops.Pulse
 	Overdue   []ops.Overdue
@@ -51,7 +50,7 @@ type state struct {
 	Errors bool
 }
 
-// mostOften says which error is the most frequent one.
+// mostOften is a sentence that names the most frequent error.
 func (s state) mostOften(text string) string {
 	if !s.Errors {
 		return ""
@@ -60,13 +59,13 @@ func (s state) mostOften(text string) string {
 }
 
 const (
-	// endedLeast is the number of attempts from which a kind has run lately.
+	// A kind with at least endedLeast ended attempts has run recently.
 	endedLeast = 5
-	// freshDeath is the time for which a death is news.
+	// freshDeath is how long the page reports a task's death.
 	freshDeath = time.Hour
 )
 
-// judge says whether something is wrong.
+// judge returns the verdict on a state.
 func judge(s state) verdict {
 	v := verdict{Now: s.At}
 	v.Causes = slices.Concat(s.noWorkers(), folded(s.failing()), folded(s.backlog()), s.overdue(), s.unhandled(), folded(s.deaths()), s.workers(), s.late())
@@ -80,19 +79,19 @@ func judge(s state) verdict {
 		v.Text = fmt.Sprintf("%s of %s busy on %s. Nothing is overdue, no kind fails, and nothing died in the last hour.",
 			words.Number(int64(s.Running())), words.Count(int64(s.Concurrency()), "handler"), words.Count(int64(len(s.Workers)), "worker"))
 		if len(s.Workers) == 0 {
-			v.Text = "No worker is running, and nothing waits for one."
+			v.Text = "No worker is running, and no task is waiting."
 		}
 		if s.More {
-			v.Text += fmt.Sprintf(" So say the %s that have been read; there are others.", words.Count(int64(s.Lanes()), "lane"))
+			v.Text += fmt.Sprintf(" This covers the %s read so far. There are more.", words.Count(int64(s.Lanes()), "lane"))
 		}
 	}
 	return v
 }
 
-// foldFrom is the number of kinds from which one cause says that all fail with the same error.
+// At least foldFrom kinds that fail with the same error have one cause together.
 const foldFrom = 3
 
-// folded puts the causes of kinds with the same error together: one partner that is down makes many kinds fail.
+// folded merges the causes of kinds with the same error: one unavailable partner makes many kinds fail.
 func folded(list []cause) (few []cause) {
 	type group struct {
 		level  ops.Level
@@ -115,7 +114,7 @@ func folded(list []cause) (few []cause) {
 	return few
 }
 
-// merged returns one cause in place of the causes of several kinds.
+// merged returns one cause that replaces the causes of several kinds.
 func merged(list []cause) cause {
 	c, kinds := list[0], []string{}
 	for _, other := range list {
@@ -140,7 +139,7 @@ func (s state) noWorkers() []cause {
 	if len(s.Workers) > 0 || !s.waits() {
 		return nil
 	}
-	c := cause{Level: ops.Broken, Text: "No worker is running, and tasks wait", weight: 9, Advice: "Start a process that calls Queue.Run."}
+	c := cause{Level: ops.Broken, Text: "No worker is running, and tasks are waiting", weight: 9, Advice: "Start a process that calls Queue.Run."}
 	for _, w := range s.Lost {
 		if w.Seen.After(c.Since) {
 			c.Since = w.Seen
@@ -154,7 +153,7 @@ func (s state) noWorkers() []cause {
 	return []cause{c}
 }
 
-// failing finds the kinds most of whose attempts fail.
+// failing finds the kinds that fail in most of their attempts.
 func (s state) failing() (list []cause) {
 	for _, k := range ops.RunsByKind(s.Workers) {
 		if !k.Failing() {
@@ -204,7 +203,7 @@ func (s state) failsSince(kind string) (since time.Time, earlier bool) {
 	}
 	for at := s.At.Truncate(time.Minute); !at.Before(first); at = at.Add(-time.Minute) {
 		switch k := runs[at.Unix()]; {
-		case k.Done+k.Failed == 0: // it backed off
+		case k.Done+k.Failed == 0: // all tasks were backing off
 		case k.Failed > k.Done:
 			since, earlier = at, at.Equal(first)
 		default:
@@ -214,11 +213,11 @@ func (s state) failsSince(kind string) (since time.Time, earlier bool) {
 	return since, earlier
 }
 
-// backlogLeast is the number of tasks of a kind that wait for a retry from which that is much.
+// A kind with at least backlogLeast tasks that wait for a retry is a cause.
 const backlogLeast = 100
 
-// backlog finds the kinds with many tasks waiting for a retry, and without an attempt that ended
-// lately: they back off for longer than workers remember.
+// backlog finds the kinds with many tasks waiting for a retry, and without an attempt that ended recently. Their tasks
+// back off for longer than workers remember attempts.
 func (s state) backlog() (list []cause) {
 	recent := map[string]bool{}
 	for _, w := range s.Workers {
@@ -227,7 +226,7 @@ func (s state) backlog() (list []cause) {
 		}
 	}
 	waiting := map[string]ops.FailureGroup{}
-	for _, g := range s.Failures.Groups { // the greatest first
+	for _, g := range s.Failures.Groups { // largest first
 		sum, known := waiting[g.Kind]
 		if !known {
 			sum = g
@@ -249,7 +248,7 @@ func (s state) backlog() (list []cause) {
 			number += " or more"
 		}
 		subject := "kind:" + kind
-		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Earlier: w.Earlier, kind: kind, others: "kinds have failed tasks that wait for a retry", Text: fmt.Sprintf("%s tasks of kind %s have failed and wait for a retry", number, kind), Advice: s.mostOften(w.Error),
+		list = append(list, cause{Level: ops.Attention, weight: 4, Since: w.First, Earlier: w.Earlier, kind: kind, others: "kinds have failed tasks that are waiting for a retry", Text: fmt.Sprintf("%s tasks of kind %s have failed and are waiting for a retry", number, kind), Advice: s.mostOften(w.Error),
 			Links: []step{{"See the errors", link("failures", "kind", kind)}, {"See when they run", link("tasks", "kind", kind, "phase", "backing_off", "order", "oldest")}, {"Change the policy", link("policy", "subject", subject)}}})
 	}
 	return list
@@ -264,19 +263,19 @@ func (s state) overdue() (list []cause) {
 		c := cause{Level: ops.Attention, Since: late.DueSince, weight: 3, Text: fmt.Sprintf("%s of kind %s in queue %s overdue", tasks, late.Kind, late.Queue)}
 		switch h := ops.Handlers(s.Workers, late.Queue, late.Kind); {
 		case !late.Stuck():
-			continue // its limit is as it should be
+			continue // they wait for their limit, which is no problem
 		case late.HaltedBy != 0:
-			c.Text = fmt.Sprintf("%s of kind %s in queue %s wait behind dead tasks that halt their sequences", tasks, late.Kind, late.Queue)
+			c.Text = fmt.Sprintf("%s of kind %s in queue %s stuck behind dead tasks that halt their sequences", tasks, late.Kind, late.Queue)
 			c.Advice, c.Links = "Retry or delete the dead task.", []step{{fmt.Sprintf("Task %d", late.HaltedBy), link("task", "id", fmt.Sprint(late.HaltedBy))}}
 			list = append(list, c)
 			continue
 		case h.Busy():
-			c.Text += fmt.Sprintf(", and all %s for it busy", words.Count(int64(h.Concurrency), "handler"))
+			c.Text += fmt.Sprintf(", and all %s are busy", words.Count(int64(h.Concurrency), "handler"))
 			c.Advice = "Run more workers or raise Concurrency. If handlers hang, set KindConfig.Timeout."
 		case len(h.Workers) > 0:
-			c.Advice = "Handlers are free. Open one of the tasks: it explains the delay."
+			c.Advice = "Handlers are free. Open one of the tasks: its page explains the delay."
 		default:
-			continue // unhandled says so
+			continue // unhandled reports this kind
 		}
 		c.Links = []step{{"See the tasks", link("tasks", "queue", late.Queue, "kind", late.Kind, "phase", "due", "order", "oldest")}}
 		list = append(list, c)
@@ -289,7 +288,7 @@ func (s state) unhandled() (list []cause) {
 		return nil
 	}
 	for _, k := range ops.Unhandled(s.Queues, s.Workers) {
-		c := cause{Level: ops.Broken, weight: 4, Text: fmt.Sprintf("No live worker handles kind %s in queue %s, and tasks wait", k.Kind, k.Queue),
+		c := cause{Level: ops.Broken, weight: 4, Text: fmt.Sprintf("No live worker handles kind %s in queue %s, and tasks are waiting", k.Kind, k.Queue),
 			Advice: "Deploy a worker that handles the kind and lists the queue, or cancel the tasks.", Links: []step{{"See the tasks", link("tasks", "queue", k.Queue, "kind", k.Kind, "order", "oldest")}}}
 		for _, late := range s.Overdue {
 			if late.Queue == k.Queue && late.Kind == k.Kind {
@@ -328,10 +327,10 @@ func (s state) deaths() (list []cause) {
 	return list
 }
 
-// workers finds what is wrong with workers.
+// workers finds lost workers, and workers that cannot apply or read changes.
 func (s state) workers() (list []cause) {
 	if n := len(s.Lost); n > 0 {
-		c := cause{Level: ops.Attention, weight: 1, Text: words.Count(int64(n), "worker") + " ended without a word in the last hour", Advice: "Their tasks run again when their leases expire. Look at the logs of these processes.", Links: []step{{"Workers", "workers"}}}
+		c := cause{Level: ops.Attention, weight: 1, Text: words.Count(int64(n), "worker") + " stopped without notice in the last hour", Advice: "Their tasks are retried when the leases expire. Look at the logs of these processes.", Links: []step{{"Workers", "workers"}}}
 		for _, w := range s.Lost {
 			if c.Since.IsZero() || w.Seen.Before(c.Since) {
 				c.Since = w.Seen
@@ -347,7 +346,7 @@ func (s state) workers() (list []cause) {
 	}
 	for _, w := range s.Workers {
 		if w.Unread != "" {
-			list = append(list, cause{Level: ops.Broken, weight: 2, Text: "Worker " + w.ID + " cannot read pauses, overrides and cancels: " + w.Unread, Links: []step{{"Workers", "workers"}}})
+			list = append(list, cause{Level: ops.Broken, weight: 2, Text: "Worker " + w.ID + " cannot read pauses, overrides and cancellations: " + w.Unread, Links: []step{{"Workers", "workers"}}})
 		}
 	}
 	return list

@@ -1,4 +1,4 @@
-// The pages work without this script. It refreshes them, previews policies while one types, and
+// The pages work without this script. It refreshes them, previews policies while the user types, and
 // switches the theme.
 const root = document.documentElement, body = document.body;
 const store = {
@@ -19,7 +19,7 @@ if (themeButton) {
   });
 }
 
-// morph makes an element like another one. What is alike stays as it is: focus, selected text, the
+// morph makes an element like another one. Equal parts stay as they are: focus, selected text, the
 // place of a scroll, open details.
 function morph(old, now) {
   if (old.nodeType !== now.nodeType || old.nodeName !== now.nodeName || (old.id || '') !== (now.id || '')) {
@@ -75,7 +75,7 @@ function show() {
   if (!button) return;
   button.setAttribute('aria-pressed', String(paused));
   fresh.textContent = paused ? 'paused' : failures ? 'no answer' : 'live';
-  button.setAttribute('aria-label', fresh.textContent + (paused ? ': go on' : ': pause the refresh'));
+  button.setAttribute('aria-label', fresh.textContent + (paused ? ': resume the refresh' : ': pause the refresh'));
 }
 
 async function tick() {
@@ -99,7 +99,7 @@ if (every) {
   setTimeout(tick, every);
 }
 
-// Ages go on while nothing is read.
+// Ages grow while nothing is read.
 function span(ms) {
   const s = Math.floor(ms / 1000);
   if (s < 1) return 'now';
@@ -116,7 +116,7 @@ setInterval(() => {
   }
 }, 1000);
 
-// The editor of policies previews while one types.
+// The editor of policies previews while the user types.
 const editor = document.querySelector('form[data-preview]');
 if (editor) {
   let timer, running;
@@ -125,7 +125,7 @@ if (editor) {
     running = new AbortController();
     const query = new URLSearchParams(new FormData(editor));
     query.delete('sure');
-    history.replaceState(null, '', 'policy?' + query); // which a refresh reads
+    history.replaceState(null, '', 'policy?' + query); // for the next refresh
     load(location.href, running.signal).catch(() => {});
     const weighed = document.getElementById('weighed');
     if (weighed) weighed.replaceChildren();

@@ -33,7 +33,7 @@ func TestWalk(t *testing.T) {
 				chromedp.Navigate(s.url), chromedp.Text("#verdict", &verdict),
 				click("See the errors"), chromedp.WaitVisible("#groups"), chromedp.Text("#groups", &errors),
 				chromedp.Navigate(s.url), click("Slow retries down"), chromedp.WaitVisible("#editor"),
-				click("Weigh on the backlog"), chromedp.WaitVisible("#weighed .effect"), chromedp.Text("#weighed", &weighed),
+				click("Show the effect on the backlog"), chromedp.WaitVisible("#weighed .effect"), chromedp.Text("#weighed", &weighed),
 				chromedp.SendKeys(`#editor input[name=why]`, "the partner is down"), chromedp.Click(`#editor input[name=sure]`), click("Set it"),
 				chromedp.WaitVisible(`//*[@role="status" and contains(., "The policy is set")]`, chromedp.BySearch), chromedp.Text("main", &policies),
 				chromedp.Navigate(s.url), click("Retry them at a rate"), chromedp.SetValue(`input[name=rate]`, "20"), chromedp.SendKeys(`main input[name=why]`, "the partner is back"),
