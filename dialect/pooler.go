@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/falldue/falldue/internal/dsn"
 )
 
 // ErrTransactionPooling is wrapped by errors of [Probe], [PoolTransactions] and statements if the
@@ -59,7 +61,7 @@ func checkStep(ctx context.Context, db Queryer) error {
 	case err != nil && (postgres{}).Classify(err) == PreparedStatementMissing:
 		return fmt.Errorf("%w (%w)", ErrTransactionPooling, err)
 	case err != nil:
-		return fmt.Errorf("dialect: query through the pooler: %w", withoutDSN(err))
+		return fmt.Errorf("dialect: query through the pooler: %w", dsn.Hide(err))
 	case !inOne:
 		return ErrTransactionPooling
 	}

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,7 +44,7 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 		}
 		// Only SQLite has no version(). On other engines this query fails, too.
 		if liteErr := db.QueryRowContext(ctx, "select sqlite_version()").Scan(&text); liteErr != nil {
-			return Server{}, fmt.Errorf("dialect: ask the server for its version: %w", withoutDSN(err))
+			return Server{}, fmt.Errorf("dialect: ask the server for its version: %w", dsn.Hide(err))
 		}
 		return probeSQLite(ctx, db, text)
 	}
@@ -60,14 +59,6 @@ func Probe(ctx context.Context, db Queryer) (Server, error) {
 		return probeMySQL(ctx, db, MySQL, text)
 	}
 	return Server{}, fmt.Errorf("%w: the server calls itself %q; falldue supports %v", ErrUnsupported, text, Names)
-}
-
-// withoutDSN hides the DSN that lib/pq shows when it cannot parse it as a URL.
-func withoutDSN(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return dsn.Redact(u.URL, err)
-	}
-	return err
 }
 
 // postgresServer returns a server of a version that is new enough.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/falldue/falldue/internal/dsn"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -29,7 +31,7 @@ func runCommand(cmd *cobra.Command, args []string) int {
 		return exitInterrupted
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "falldue:", strings.TrimPrefix(err.Error(), "falldue: "))
+		fmt.Fprintln(os.Stderr, "falldue:", dsn.HideIn(strings.TrimPrefix(err.Error(), "falldue: ")))
 	}
 	return exitStatus(err)
 }

@@ -64,7 +64,11 @@ func Open(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 // another driver and contain a password.
 func fileOf(name string) string {
 	path, marked := strings.CutPrefix(name, "sqlite:")
-	if abs, err := filepath.Abs(path); err == nil && (marked || !strings.ContainsAny(name, "@=") && !schemePattern.MatchString(name)) {
+	unlikely := strings.ContainsAny(name, "@=") || schemePattern.MatchString(name)
+	if marked {
+		unlikely = strings.Contains(name, "@") && schemePattern.MatchString(name)
+	}
+	if abs, err := filepath.Abs(path); err == nil && !unlikely {
 		return "the SQLite file " + abs
 	}
 	return "the SQLite file"

@@ -67,6 +67,7 @@ func TestErrorsListWhatIsAllowed(t *testing.T) {
 		{"", "sqlite:" + missing, "open the SQLite file " + missing + ": "},
 		{SQLite, missing, "open the SQLite file " + missing + ": "},
 		{SQLite, "postgres://shop:secret@localhost/missing/shop", "open the SQLite file: "},
+		{"", "sqlite://shop:secret@localhost/missing/shop", "open the SQLite file: "},
 	} {
 		_, err := Open(t.Context(), c.driver, c.dsn)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

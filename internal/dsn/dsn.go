@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,9 +32,52 @@ func Redact(dsn string, err error) error {
 	return errors.New(text)
 }
 
+// Hide returns err, or an error without the DSN that its text may show: the driver could
+// not parse the DSN, or took a part of the password for the host. The caller does not know
+// the DSN.
+func Hide(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok { // of lib/pq
+		return Redact(u.URL, err)
+	}
+	if source := sourceOf(err); source != "" {
+		return Redact(source, err)
+	}
+	text := unread.ReplaceAllString(beforeAt.ReplaceAllString(err.Error(), hidden+"@"), "${1}"+hidden+"${2}")
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+var (
+	beforeAt = regexp.MustCompile("[^\\s\"'`]+@")
+	unread   = regexp.MustCompile(`^(missing "=" after ").*(" in connection info string)$`) // of lib/pq
+)
+
+// sourceOf returns the DSN of an error of pgx that could not parse it, or "". It recognizes
+// the type by its name, so that programs on other drivers do not link pgx.
+func sourceOf(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		v := reflect.ValueOf(err)
+		if v.Kind() != reflect.Pointer || v.IsNil() {
+			continue
+		}
+		v = v.Elem()
+		if t := v.Type(); t.PkgPath() == "github.com/jackc/pgx/v5/pgconn" && t.Name() == "ParseConfigError" {
+			return v.FieldByName("ConnString").String()
+		}
+	}
+	return ""
+}
+
+// HideIn hides the passwords of DSNs in a text that repeats what a user has typed.
+func HideIn(text string) string { return typed.ReplaceAllString(text, "${1}${3}"+hidden+"${2}${4}") }
+
+var typed = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*(@)|([^\s"':@]+:)\S*(@[a-z0-9]+\()`)
+
 var (
 	urlForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	restForm  = regexp.MustCompile(`^[^:@/?#]+(?::([^:@/?#]*))?@((?:[A-Za-z0-9_.,-]|:[0-9]|\[[0-9A-Fa-f:.]+\])*)(?:/[A-Za-z0-9_.-]*)?(?:\?([^@?#]*))?$`) // of a URL
+	restForm  = regexp.MustCompile(`^[^:@/?#\s]+(?::([^:@/?#\s]*))?@((?:[A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?(?:,(?:[A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?)*)(?:/[A-Za-z0-9_.-]*)?(?:\?([^@?#]*))?$`) // of a URL
 	mysqlForm = regexp.MustCompile(`^[^:@]*(?::(.*))?@[a-z0-9]+\([^()@]*\)/[^/?@]*(?:\?([^@?]*))?$`)
 	fileForm  = regexp.MustCompile(`^file:[^?@]*(?:\?([^@?]*))?$`)
 	// Setting matches one setting of a DSN of the form key=value ….
@@ -41,16 +85,17 @@ var (
 )
 
 var (
-	anything = regexp.MustCompile(``)
-	number   = regexp.MustCompile(`^[0-9]{1,5}$`)
-	keyword  = regexp.MustCompile(`^(true|false|any|primary|standby|read-write|read-only|disable|allow|prefer|require|verify-ca|verify-full|system|ro|rw|rwc|memory|shared|private|immediate)$`)
+	name    = regexp.MustCompile(`^[^:@\s]*$`) // a DSN in the wrong place has one of these
+	address = regexp.MustCompile(`^[^@\s]*$`)
+	number  = regexp.MustCompile(`^[0-9]{1,5}$`)
+	keyword = regexp.MustCompile(`^(true|false|any|primary|standby|read-write|read-only|disable|allow|prefer|require|verify-ca|verify-full|system|ro|rw|rwc|memory|shared|private|immediate)$`)
 )
 
 // harmless are the settings whose values an error may show if they match. Any other
 // value that a driver refuses may have been meant for something else.
 var harmless = map[string]*regexp.Regexp{
-	"host": anything, "hostaddr": anything, "user": anything, "dbname": anything, "database": anything, "search_path": anything,
-	"application_name": anything, "port": number, "connect_timeout": number,
+	"host": address, "hostaddr": address, "user": name, "dbname": name, "database": name, "search_path": name,
+	"application_name": name, "port": number, "connect_timeout": number,
 	"sslmode": keyword, "sslcertmode": keyword, "sslrootcert": keyword, "require_auth": keyword, "channel_binding": keyword,
 	"target_session_attrs": keyword, "parseTime": keyword, "mode": keyword, "cache": keyword, "_txlock": keyword,
 }

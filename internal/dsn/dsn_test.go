@@ -2,7 +2,10 @@ package dsn_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/falldue/falldue/internal/dsn"
 )
@@ -27,5 +30,42 @@ func TestRedactKeepsWhatIsHarmless(t *testing.T) {
 	}
 	if err := dsn.Redact("postgres://", nil); err != nil {
 		t.Errorf("Redact of no error: %v", err)
+	}
+}
+
+// TestHideWithoutTheDSN: the caller of a database that the application has opened knows no DSN.
+func TestHideWithoutTheDSN(t *testing.T) {
+	t.Parallel()
+	_, parse := pgconn.ParseConfig("user=u password = 'se' S3CRET host=h")
+	for text, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"cannot parse by pgx":     {fmt.Errorf("ask: %w", parse), "ask: cannot parse `xxxxx`: failed to parse as keyword/value (missing \"=\" after \"xxxxx\" in connection info string)"},
+		"cannot parse by lib/pq":  {errors.New(`missing "=" after "S3C\"RET@h" in connection info string`), `missing "=" after "xxxxx" in connection info string`},
+		"part of a password":      {errors.New("lookup S3@CRET@127.0.0.1: no such host"), "lookup xxxxx@127.0.0.1: no such host"},
+		"a user of MySQL":         {errors.New("Access denied for user 'root'@'localhost'"), "Access denied for user 'root'@'localhost'"},
+		"an error without secret": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "dial tcp 127.0.0.1:1: connect: connection refused"},
+	} {
+		if got := dsn.Hide(c.err); got.Error() != c.want {
+			t.Errorf("%s: %q, want %q", text, got, c.want)
+		}
+	}
+	if err := errors.New("refused"); !errors.Is(dsn.Hide(err), err) {
+		t.Error("an error that shows no DSN is replaced")
+	}
+}
+
+func TestHideInKeepsWhatIsNoDSN(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`unknown command "postgres://u:S3@CRET@h/db" for "falldue"`: `unknown command "postgres://xxxxx@h/db" for "falldue"`,
+		`subject "u:S3@CRET@tcp(h:3306)/db"`:                        `subject "u:xxxxx@tcp(h:3306)/db"`,
+		"no task has the key mail:ann@shop.example":                 "no task has the key mail:ann@shop.example",
+		"https://shop.example/a@b":                                  "https://xxxxx@b",
+	} {
+		if got := dsn.HideIn(text); got != want {
+			t.Errorf("HideIn(%q) = %q, want %q", text, got, want)
+		}
 	}
 }
