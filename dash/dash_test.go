@@ -411,7 +411,7 @@ func TestSimulationIsBounded(t *testing.T) {
 		"up to 4 policies":                     {"policies": {"1s\n2s\n3s\n4s\n5s"}},
 		"Enter at least one policy":            {"policies": {" "}},
 		"is not a number":                      {"policies": {"1s"}, "rate": {"many"}},
-		"keep 1 workers busy":                  {"policies": {"1s"}, "handlers": {"1"}},
+		"need more than 3 workers":             {"policies": {"1s"}, "handlers": {"1"}},
 	} {
 		query.Set("do", "1")
 		s.see("simulate?"+query.Encode(), says)

@@ -29,7 +29,7 @@ func (o *Ops) checkServer(context.Context) ([]Finding, error) {
 		return no
 	}
 	return fine("%s %s: %s, %s, %s", s.Name(), shortVersion(s.Version), can(s.Caps.SkipLocked, "skips locked rows", "does not skip locked rows"),
-		can(s.Caps.WritableCTE, "claims by one statement", "claims by a transaction"), can(s.Caps.Notify, "can notify workers", "workers find tasks by polling")), nil
+		can(s.Caps.WritableCTE, "claims with one statement", "claims in a transaction"), can(s.Caps.Notify, "can notify workers", "workers find tasks by polling")), nil
 }
 
 // shortVersion returns the part of a version that matters.
@@ -45,7 +45,7 @@ func (o *Ops) checkTables(ctx context.Context) ([]Finding, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return fine("the tables are there"), nil
+	return fine("the tables exist and are up to date"), nil
 }
 
 func (o *Ops) checkClock(ctx context.Context) ([]Finding, error) {
@@ -168,13 +168,13 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if lanes > manyLanes {
-		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("%d lanes have tasks, and sweeps take long", lanes), Advice: "use fewer kinds, keys, priorities or per-task policies in a queue"})
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("tasks wait in %d lanes, which makes polls slow", lanes), Advice: "use fewer kinds, keys, priorities or per-task policies in a queue"})
 	}
 	if len(findings) > 0 {
 		return findings, nil
 	}
 	if small {
-		return fine("%s with %s; with about %s any plan of a claim is quick", words.Count(int64(len(queues)), "queue"), words.Count(int64(lanes), "lane"), words.Count(rows.Amount, "task")), nil
+		return fine("%s with %s; with only about %s, any query plan is fast", words.Count(int64(len(queues)), "queue"), words.Count(int64(lanes), "lane"), words.Count(rows.Amount, "task")), nil
 	}
 	return fine("%s with %s, and claims read ranges of the index", words.Count(int64(len(queues)), "queue"), words.Count(int64(lanes), "lane")), nil
 }
@@ -218,7 +218,7 @@ func (o *Ops) checkOverdue(ctx context.Context) ([]Finding, error) {
 		findings = append(findings, overdueTasks(late, Handlers(workers, late.Queue, late.Kind)))
 	}
 	if len(findings) == 0 {
-		return fine("nothing has been due for more than a minute"), nil
+		return fine("no task has been due for more than a minute"), nil
 	}
 	return findings, nil
 }
@@ -236,14 +236,14 @@ func (o *Ops) checkLeases(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	if n == 0 {
-		return fine("no lease ended more than an hour ago without a claim since"), nil
+		return fine("no task has been left unclaimed for more than an hour after its lease ended"), nil
 	}
 	tasks := words.Count(n, "task")
 	if n == mostAbandoned {
 		tasks = "1000 or more tasks"
 	}
 	return []Finding{{Level: Attention, Text: fmt.Sprintf("the leases of %s ended more than an hour ago, and no worker has claimed them since", tasks),
-		Advice: "their workers died; the tasks run again after their policies' delays: see \"falldue ls\" and ImmediateLostRetries"}}, nil
+		Advice: "the workers of these tasks died; the tasks are retried after their policies' delays: see \"falldue ls\" and ImmediateLostRetries"}}, nil
 }
 
 const (
@@ -269,7 +269,7 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 		for _, kind := range slices.Sorted(maps.Keys(w.Overtime)) {
 			if w.Live() {
 				late = append(late, Finding{Level: Attention, Text: fmt.Sprintf("kind %s on worker %s: %s", kind, w.ID, w.Overtime[kind]),
-					Advice: "make the handler return when its context ends; until then it occupies a slot, unless Config.StuckTimeout gives it up"})
+					Advice: "make the handler return when its context ends; until it returns, it occupies a slot, unless Config.StuckTimeout gives it up"})
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 		named = append(named, fmt.Sprintf("%d on %s", r.ID, r.Worker))
 	}
 	return append(late, Finding{Level: Attention, Text: fmt.Sprintf("running for more than a day, or with a lease that long: %s (%s)", tasks, strings.Join(named, ", ")),
-		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them by itself"}), nil
+		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them automatically"}), nil
 }
 
 // checkDeadRows looks for what the server has not cleaned up.

@@ -45,11 +45,11 @@ func (o *Ops) checkBloat(ctx context.Context) ([]Finding, error) {
 
 func indexBloat(bytes, rows int64) []Finding {
 	text := fmt.Sprintf("the indexes of tasks take %s for %s", size(bytes), words.Count(rows, "task"))
-	return judge(text, bytes > bloatedIndexes && bytes > bytesPerRow*rows, "the indexes keep the empty pages of deleted tasks: REINDEX TABLE CONCURRENTLY makes them small")
+	return judge(text, bytes > bloatedIndexes && bytes > bytesPerRow*rows, "the indexes keep the empty pages of deleted tasks: REINDEX TABLE CONCURRENTLY shrinks them")
 }
 
 func tableBloat(used, free int64) []Finding {
-	text := fmt.Sprintf("the table of tasks takes %s, and %s more are free", size(used), size(free))
+	text := fmt.Sprintf("the table of tasks uses %s, and has %s of free space", size(used), size(free))
 	return judge(text, free > bloatedTable && free > used, "new tasks will use the free space; OPTIMIZE TABLE returns it to the disk, and locks the table for a while")
 }
 
@@ -122,7 +122,7 @@ func keptWAL(slot string, bytes int64) []Finding {
 }
 
 func fileWAL(bytes int64) []Finding {
-	return judge("the write-ahead log takes "+size(bytes), bytes > largeWAL, "end transactions that have been open for long, which keep the log; then run PRAGMA wal_checkpoint(TRUNCATE)")
+	return judge("the write-ahead log takes "+size(bytes), bytes > largeWAL, "long transactions keep the log from shrinking: end them, then run PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 // size formats a number of bytes.

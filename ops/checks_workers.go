@@ -32,10 +32,10 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 		case w.Unreadable != nil:
 			attention("upgrade this command, or correct the row in the table of workers", "%v", w.Unreadable)
 		case !w.Live():
-			attention("check whether its process runs and reaches the database; its tasks run again when their leases have expired", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
+			attention("check whether its process runs and reaches the database; its tasks are retried when their leases have expired", "worker %s was last seen %v ago", w.ID, w.Now.Sub(w.Seen).Round(1e9))
 		case w.Unread != "":
 			attention("grant its user permission to read the table of changes (docs/rights.md); until then it applies what it read last",
-				"worker %s cannot read pauses, policies and cancels: %s", w.ID, w.Unread)
+				"worker %s cannot read pauses, overrides and cancellations: %s", w.ID, w.Unread)
 		default:
 			live, handlers = live+1, handlers+w.Concurrency()
 		}
@@ -45,10 +45,10 @@ func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 			"tasks of kind %s wait in queue %s, and no live worker handles them there", u.Kind, u.Queue)
 	}
 	for _, r := range RefusedOverrides(workers) {
-		attention("clear it with \"falldue policy clear\", or set one that all workers can apply; upgrade workers whose release cannot read it", "%v", r)
+		attention("clear the override with \"falldue policy clear\", or set one that all workers can apply; upgrade workers that are too old to read it", "%v", r)
 	}
 	for _, p := range RefusedPauses(workers) {
-		attention("upgrade these workers, or end the pause with the release that has set it", "%v", p)
+		attention("upgrade these workers, or end the pause with the release that set it", "%v", p)
 	}
 	for _, w := range workers {
 		for _, key := range slices.Sorted(maps.Keys(w.UnreadPolicies)) {

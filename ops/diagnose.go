@@ -74,7 +74,7 @@ func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 			return findings, context.Cause(ctx)
 		}
 		if err != nil && !errors.Is(err, falldue.ErrNotMigrated) { // which the check of the tables says
-			found = append(found, Finding{Level: Unchecked, Text: err.Error(), Advice: "check the rights of this user, docs/rights.md; or ask the server's administrator"})
+			found = append(found, Finding{Level: Unchecked, Text: err.Error(), Advice: "grant this user the permissions in docs/rights.md, or ask the server's administrator"})
 		}
 		for _, f := range found {
 			f.Check = c.name
@@ -90,7 +90,7 @@ func (c check) within(ctx context.Context) ([]Finding, error) {
 	defer cancel()
 	found, err := c.run(limited)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("it took longer than %v", checkLimit), Advice: "try again when the server is less busy"}), nil
+		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("the check took longer than %v", checkLimit), Advice: "try again when the server is less busy"}), nil
 	}
 	return found, err
 }

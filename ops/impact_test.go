@@ -105,10 +105,10 @@ func TestWeigh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.ResumeImpact(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "read it with ProfileKey") {
+		if _, err := p.ResumeImpact(falldue.Subject{Key: "x"}, nil); err == nil || !strings.Contains(err.Error(), "read the profile with ProfileKey") {
 			t.Errorf("error %v", err)
 		}
-		if _, err := p.Impact(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "read it with ProfileKey") {
+		if _, err := p.Impact(ops.Override{Subject: falldue.Subject{Key: "x"}}, 0); err == nil || !strings.Contains(err.Error(), "read the profile with ProfileKey") {
 			t.Errorf("error %v", err)
 		}
 

@@ -43,7 +43,7 @@ func clockSkew(skew, took time.Duration) []Finding {
 // otherDelay is the finding about a policy whose delays the server computes otherwise than
 // Go, or cannot compute.
 func otherDelay(policy string, err error) []Finding {
-	return []Finding{{Level: Broken, Text: policy + ": " + strings.TrimPrefix(err.Error(), "falldue: "), Advice: "workers refuse it: report it, with the version of the server"}}
+	return []Finding{{Level: Broken, Text: policy + ": " + strings.TrimPrefix(err.Error(), "falldue: "), Advice: "workers refuse the policy: report this, with the version of the server"}}
 }
 
 func deadRows(dead, live int64) []Finding {
@@ -53,7 +53,7 @@ func deadRows(dead, live int64) []Finding {
 
 func freePages(free, all int64) []Finding {
 	text := fmt.Sprintf("%d of %d pages of the file are free", free, all)
-	return judge(text, free > manyDeadRows && free > all/2, "VACUUM gives them back to the file system")
+	return judge(text, free > manyDeadRows && free > all/2, "VACUUM returns them to the file system")
 }
 
 func historyOf(transactions int64) []Finding {
@@ -66,7 +66,7 @@ func transactionOf(age time.Duration, session string) []Finding {
 		return fine("no transaction is older than a minute")
 	}
 	return judge(fmt.Sprintf("the oldest transaction is %v old: %s", age.Round(time.Second), session), true,
-		"it keeps the rows that claims and outcomes leave behind, and slows claims down: end it, or its session")
+		"it keeps the server from removing dead rows, which slows claims down: end the transaction or its session")
 }
 
 // overdueTasks is the finding about overdue tasks of a kind in a queue, by the handlers that may run
@@ -90,10 +90,10 @@ func overdueTasks(late Overdue, h QueueHandlers) Finding {
 	}
 	switch {
 	case h.Busy():
-		f.Text += fmt.Sprintf("; all %s for it were busy on %s up to %s ago", words.Count(int64(h.Concurrency), "handler"), words.Count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
+		f.Text += fmt.Sprintf("; all %s for the kind were busy on %s up to %s ago", words.Count(int64(h.Concurrency), "handler"), words.Count(int64(len(h.Workers)), "worker"), words.Span(h.Age()))
 		f.Advice = "raise Concurrency or run more workers; if their handlers hang, see \"falldue ls --phase running\" and KindConfig.Timeout"
 	case len(h.Workers) > 0:
-		f.Advice = "workers have free handlers for them: \"falldue why\" of one explains the delay"
+		f.Advice = "workers have free handlers for these tasks: \"falldue why\" explains the delay of one of them"
 	}
 	return f
 }

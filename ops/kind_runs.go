@@ -82,7 +82,7 @@ func (o *Ops) checkFailures(ctx context.Context) ([]Finding, error) {
 	}
 	failing := slices.DeleteFunc(RunsByKind(workers), func(k KindRuns) bool { return !k.Failing() })
 	if len(failing) == 0 {
-		return fine("no kind fails in most of its attempts"), nil
+		return fine("no kind fails most of its attempts"), nil
 	}
 	failures, err := o.Failures(ctx)
 	var findings []Finding

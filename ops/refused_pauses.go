@@ -41,5 +41,5 @@ func RefusedPauses(workers []Worker) (list []RefusedPause) {
 
 // String names the workers that cannot apply the pause, and the reason.
 func (p RefusedPause) String() string {
-	return fmt.Sprintf("%s cannot apply the pause of %s, and the tasks continue there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
+	return fmt.Sprintf("%s cannot apply the pause of %s, so its tasks still run there (%s): %s", words.Count(int64(len(p.Workers)), "worker"), p.Subject, words.Names(p.Workers), p.Error)
 }

@@ -54,7 +54,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if r.Subject != "kind:mail" || r.Own != large.String() || r.Holds != large.String() || !strings.Contains(r.Error, "512 nodes") || len(r.Workers) != 1 || r.Workers[0] != list[0].ID {
 			t.Errorf("refused is %+v", r)
 		}
-		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the policy that is set for kind:mail, and \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the policy that is set for kind:mail, so \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
 			t.Errorf("workers: %+v", f)
 		}
 		id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})
@@ -143,7 +143,7 @@ func TestWorkersThatCannotReadChanges(t *testing.T) {
 		b.workers(i, "the worker", announced(1))
 		b.db.MustExec("alter table falldue_changes rename to moved")
 		list := b.workers(i, "its trouble", func(list []ops.Worker) bool { return len(list) == 1 && list[0].Unread != "" })
-		if f := b.findings(i)["workers"]; !mentions(f, "worker "+list[0].ID+" cannot read pauses, policies and cancels: ") {
+		if f := b.findings(i)["workers"]; !mentions(f, "worker "+list[0].ID+" cannot read pauses, overrides and cancellations: ") {
 			t.Errorf("workers: %+v", f)
 		}
 		b.db.MustExec("alter table moved rename to falldue_changes")
@@ -160,7 +160,7 @@ func TestWhySaysWhichWorkersCannotReadChanges(t *testing.T) {
 		b.says(`"unread":"permission denied"`)
 		w := b.why(i, b.enqueue("mail"))
 		c := conditionOf[ops.WhyWorker](t, w)
-		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Describe(w.Task), "; of these idle cannot read pauses, policies and cancels, and apply the last known ones: permission denied") {
+		if !c.Holds() || len(c.Unread) != 1 || c.Unread[0] != "idle" || c.UnreadError != "permission denied" || !strings.Contains(c.Describe(w.Task), "; of these idle cannot read pauses, overrides and cancellations, and apply the last known ones: permission denied") {
 			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 	})
@@ -195,7 +195,7 @@ func TestWorkersThatCannotReadATasksPolicy(t *testing.T) {
 		b.says(`"unreadable_policies":{"` + task.Policy + `":"too new"}`)
 		w := b.why(i, task.ID)
 		c := onlyReason[ops.WhyPolicy](t, w)
-		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Describe(w.Task), "; 1 of 1 worker of its queue and kind cannot read it, and do not run the task (idle): too new") {
+		if c.Text != "delay 30m" || c.Err != nil || c.Handling != 1 || len(c.Unread) != 1 || !strings.HasSuffix(c.Describe(w.Task), "; 1 of 1 worker of its queue and kind cannot read the policy, and do not run the task (idle): too new") {
 			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 		b.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, done, failed, running) select 'other', started_at, seen_at, '" +
@@ -236,7 +236,7 @@ func TestRefusedPauses(t *testing.T) {
 		if p.Subject != "kind:mail shard:3" || len(p.Workers) != 1 || p.Workers[0] != list[0].ID || !strings.Contains(p.Error, "does not know the subject") {
 			t.Errorf("refused is %+v", p)
 		}
-		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the pause of kind:mail shard:3, and the tasks continue there ("+list[0].ID+"): this release does not know") {
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the pause of kind:mail shard:3, so its tasks still run there ("+list[0].ID+"): this release does not know") {
 			t.Errorf("workers: %+v", f)
 		}
 		change(statements.ChangeResume)

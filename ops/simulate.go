@@ -107,8 +107,8 @@ func (s Scenario) validate() error {
 	case s.Handler > maxOutage || s.Failure > maxOutage:
 		return fmt.Errorf("ops: handlers that take %v and %v: must be up to %v", s.Handler, s.Failure, maxOutage)
 	}
-	if busy := s.PerSecond * s.Handler.Seconds() / float64(s.Workers); busy >= 1 {
-		return fmt.Errorf("ops: %v tasks a second that take %v keep %d workers busy %.2f times over; they never catch up", s.PerSecond, s.Handler, s.Workers, busy)
+	if busy := s.PerSecond * s.Handler.Seconds(); busy >= float64(s.Workers) {
+		return fmt.Errorf("ops: %v tasks per second that take %v each need more than %.4g workers: %d never catch up", s.PerSecond, s.Handler, busy, s.Workers)
 	}
 	return nil
 }

@@ -40,10 +40,10 @@ func TestLimitsOfAMisspelledPart(t *testing.T) {
 		if f := b.findings(i)["workers"]; !mentions(f, text+" of kind charge has no effect on "+list[0].ID+":") {
 			t.Errorf("workers: %+v", f)
 		}
-		if got, want := waits("tenant=4"), text+" of kind charge does not count it: its key tenant=4 has no part tenat\n"; got != want {
+		if got, want := waits("tenant=4"), text+" of kind charge does not count this task: the task's key tenant=4 has no part tenat\n"; got != want {
 			t.Errorf("why says %q, want %q", got, want)
 		}
-		if got, want := waits(""), text+" of kind charge does not count it: it has no key\nInOrder() of kind charge does not count it: it has no key\n"; got != want {
+		if got, want := waits(""), text+" of kind charge does not count this task: the task has no key\nInOrder() of kind charge does not count this task: the task has no key\n"; got != want {
 			t.Errorf("why says %q, want %q", got, want)
 		}
 		if got := waits("tenat=4"); got != "" {

@@ -49,7 +49,7 @@ func TestWhyAllHandlersAreBusy(t *testing.T) {
 			t.Errorf("busy are %+v", busy)
 		}
 		b.shift("tasks", "updated_at", 2*time.Minute, "claimed_by = ''")
-		if f := b.findings(i)["overdue"]; len(f) != 1 || !strings.Contains(f[0].Text, "1 task of kind mail in queue default overdue") || !strings.Contains(f[0].Text, "; all 2 handlers for it were busy on 1 worker up to ") || !strings.Contains(f[0].Advice, "Concurrency") {
+		if f := b.findings(i)["overdue"]; len(f) != 1 || !strings.Contains(f[0].Text, "1 task of kind mail in queue default overdue") || !strings.Contains(f[0].Text, "; all 2 handlers for the kind were busy on 1 worker up to ") || !strings.Contains(f[0].Advice, "Concurrency") {
 			t.Errorf("overdue: %+v", f)
 		}
 

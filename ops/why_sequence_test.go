@@ -27,7 +27,7 @@ func TestWhyNamesTheTimeOfASequencesHead(t *testing.T) {
 		b.tried(head)
 		w := b.why(i, b.enqueue("event", falldue.EnqueueOptions{Key: "seven"}))
 		c := onlyReason[ops.WhySequence](t, w)
-		if c.Next != head || !b.near(c.NextDue, w.Task.Now.Add(time.Hour)) || !strings.Contains(c.Describe(w.Task), ": that task is due in ") {
+		if c.Next != head || !b.near(c.NextDue, w.Task.Now.Add(time.Hour)) || !strings.Contains(c.Describe(w.Task), "is waiting: task ") {
 			t.Errorf("%+v: %s", c, c.Describe(w.Task))
 		}
 		if err := b.queue.Pause(t.Context(), falldue.Subject{Kind: "event"}, falldue.PauseOptions{}); err != nil {

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ func (w Why) Conclusion() string {
 	}
 	switch next := w.Next(); {
 	case Running(t):
-		return task + ", runs"
+		return task + ", is running"
 	case w.Runnable():
 		return task + ", can run now: a worker starts it as soon as it has a free handler"
 	case t.State == falldue.StateBlocked:
@@ -34,9 +35,9 @@ func (w Why) Conclusion() string {
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
 		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
 	case next.IsZero():
-		return task + ", cannot run now, and it is unknown when it will: see " + strings.Join(names, ", ")
+		return task + ", cannot run now. It is unknown when it can: see " + strings.Join(names, ", ")
 	default:
-		return task + ", cannot run now. It can " + words.In(next, t.Now) + ", if a handler is free then: see " + strings.Join(names, ", ")
+		return task + ", cannot run now. It can run " + words.In(next, t.Now) + ", if a handler is free then: see " + strings.Join(names, ", ")
 	}
 }
 
@@ -93,11 +94,11 @@ func (c WhyState) Describe(t falldue.TaskInfo) string {
 	text := string(c.State) + " since " + words.At(c.Since, t.Now)
 	switch {
 	case c.State == falldue.StateDead && t.LastError != "":
-		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" lets it run again"
+		return text + ", after " + attempts(t.Attempts) + "; the last error: " + t.LastError + "; \"falldue retry\" retries it"
 	case c.State == falldue.StateCancelled && t.LastError != "":
-		return text + "; the reason or last error: " + t.LastError + "; \"falldue retry\" lets it run again"
+		return text + "; the reason or last error: " + t.LastError + "; \"falldue retry\" retries it"
 	case c.State != falldue.StateDone:
-		return text + "; \"falldue retry\" lets it run again"
+		return text + "; \"falldue retry\" retries it"
 	}
 	return text
 }
@@ -109,14 +110,14 @@ func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	for _, part := range []struct {
 		n    int64
 		what string
-	}{{n.Done, "done"}, {n.Dead, "dead"}, {n.Cancelled, "cancelled"}, {n.Deleted, "deleted"}, {n.Pending, "not ended"}} {
+	}{{n.Done, "done"}, {n.Dead, "dead"}, {n.Cancelled, "cancelled"}, {n.Deleted, "deleted"}, {n.Pending, "unfinished"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", words.Number(part.n), part.what))
 		}
 	}
 	text := fmt.Sprintf("it runs after %s: %s", words.Count(n.Done+n.Dead+n.Cancelled+n.Deleted+n.Pending, "task"), strings.Join(parts, ", "))
 	if len(c.WaitsFor) > 0 {
-		text += "; it waits for task " + words.Names(c.WaitsFor)
+		text += "; waiting for task " + words.Names(c.WaitsFor)
 	}
 	if len(c.Failed) > 0 {
 		text += "; dead or cancelled: task " + words.Names(c.Failed)
@@ -124,12 +125,12 @@ func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	switch c.OnDeath {
 	case flow.StaysBlocked:
 		if len(c.Failed) > 0 {
-			text += ", which \"falldue retry\" lets run again; this one stays blocked until then"
+			text += "; this task stays blocked until \"falldue retry\" has retried them"
 		}
 	case flow.RunsAtFirstDeath:
-		text += "; it runs when one of them is dead, and is cancelled if none dies"
+		text += "; this task runs when one of them is dead, and is cancelled if none dies"
 	default:
-		text += "; if one of them fails, it " + string(c.OnDeath)
+		text += "; if one of them fails, this task " + string(c.OnDeath)
 	}
 	return text
 }
@@ -143,19 +144,19 @@ func attempts(n int) string {
 
 // Describe implements [Condition].
 func (c WhyClaim) Describe(t falldue.TaskInfo) string {
-	live := "which was seen within the last minute"
+	live := "the worker sent a heartbeat within the last minute"
 	if !c.Live {
-		live = "which was not seen within the last minute"
+		live = "the worker sent no heartbeat within the last minute"
 	}
 	switch {
 	case c.Worker == "":
 		return "no worker runs it"
 	case c.Lost && c.Live:
-		return fmt.Sprintf("no worker runs it any more: the lease of %s ended %s; that worker, %s, was suspended or could not reach the database until then", c.Worker, words.At(c.Until, t.Now), live)
+		return fmt.Sprintf("no worker runs it any more: the lease of worker %s ended %s; %s, so it was suspended or could not reach the database until then", c.Worker, words.At(c.Until, t.Now), live)
 	case c.Lost:
-		return fmt.Sprintf("no worker runs it any more: the lease of %s ended %s; that worker, %s, has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
+		return fmt.Sprintf("no worker runs it any more: the lease of worker %s ended %s; %s, so it has died or cannot reach the database", c.Worker, words.At(c.Until, t.Now), live)
 	}
-	return fmt.Sprintf("%s has run it since %s; its lease lasts until %s, and is extended while it runs; that worker, %s", c.Worker, words.At(c.Started, t.Now), words.At(c.Until, t.Now), live)
+	return fmt.Sprintf("worker %s has run it since %s; the lease lasts until %s, and is extended while the task runs; %s", c.Worker, words.At(c.Started, t.Now), words.At(c.Until, t.Now), live)
 }
 
 // Describe implements [Condition].
@@ -166,7 +167,7 @@ func (c WhyAttempts) Describe(_ falldue.TaskInfo) string {
 	case c.Holds():
 		return fmt.Sprintf("%d of %d used", c.Attempts, c.Most)
 	}
-	return fmt.Sprintf("%d of %d used: none is left, and it becomes dead when it falls due", c.Attempts, c.Most)
+	return fmt.Sprintf("%d of %d used: none is left, and the task becomes dead when it falls due", c.Attempts, c.Most)
 }
 
 // Describe implements [Condition].
@@ -174,9 +175,9 @@ func (c WhyPolicy) Describe(falldue.TaskInfo) string {
 	if c.Err != nil {
 		return "the per-task policy cannot be read, so no worker runs the task: " + c.Err.Error()
 	}
-	text := "its own: " + c.Text
+	text := "per-task policy " + c.Text
 	if len(c.Unread) > 0 {
-		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read it, and do not run the task (%s): %s",
+		text += fmt.Sprintf("; %d of %s of its queue and kind cannot read the policy, and do not run the task (%s): %s",
 			len(c.Unread), words.Count(int64(c.Handling), "worker"), words.Names(c.Unread), c.UnreadError)
 	}
 	return text
@@ -193,13 +194,13 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 	case !c.Failed.IsZero():
 		from = fmt.Sprintf("attempt %d failed at %s", c.Attempts, words.Moment(c.Failed))
 		if c.Jitter > 0 {
-			from += fmt.Sprintf(", and the wait counts from %s later, because of the jitter", words.Span(c.Jitter))
+			from += fmt.Sprintf(", and its wait starts %s later because of jitter", words.Span(c.Jitter))
 		}
 	case c.Attempts > 0:
-		from = fmt.Sprintf("its wait after %s counts from %s (the end of a lease, for example)", attempts(c.Attempts), words.Moment(c.Anchor))
+		from = fmt.Sprintf("its wait after %s counts from %s (such as the end of a lease)", attempts(c.Attempts), words.Moment(c.Anchor))
 	}
 	if len(c.Rules) == 0 {
-		return from + "; its policy is not known, since no live worker handles its kind; set it with --policy"
+		return from + "; its policy is unknown because no live worker handles its kind: set the policy with --policy"
 	}
 	var parts []string
 	for _, r := range c.Rules {
@@ -214,13 +215,13 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 			when = held + when
 		}
 		if r.Delay > 0 {
-			when += fmt.Sprintf(", after %s under the policy %s", words.Span(r.Delay), r.Policy)
+			when += fmt.Sprintf(", after a delay of %s under the policy %q", words.Span(r.Delay), r.Policy)
 		}
 		switch {
 		case r.Refused != "":
-			when += " of " + words.Names(r.Workers) + ", which cannot apply the override: " + r.Refused
+			when += " on " + words.Names(r.Workers) + ", which cannot apply the override: " + r.Refused
 		case len(c.Rules) > 1:
-			when += " of " + strings.Join(r.Workers, " ")
+			when += " on " + strings.Join(r.Workers, " ")
 		}
 		parts = append(parts, when)
 	}
@@ -230,7 +231,7 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 	return from + "; " + strings.Join(parts, "; ")
 }
 
-// endText says when an override ends.
+// endText describes when an override ends.
 func endText(until time.Time) string {
 	if until.IsZero() {
 		return "until it is cleared"
@@ -245,9 +246,9 @@ func (c WhyExpiry) Describe(falldue.TaskInfo) string {
 		by = "its ExpireAt"
 	}
 	if !c.Holds() {
-		return fmt.Sprintf("by %s, it had to start by %s, and it is cancelled instead of run", by, words.At(c.At, c.Now))
+		return fmt.Sprintf("%s required it to start by %s: it is cancelled instead of run", by, words.At(c.At, c.Now))
 	}
-	return fmt.Sprintf("by %s, it must start by %s", by, words.At(c.At, c.Now))
+	return fmt.Sprintf("%s requires it to start by %s", by, words.At(c.At, c.Now))
 }
 
 // Describe implements [Condition].
@@ -280,7 +281,7 @@ func (c WhyWorker) Describe(t falldue.TaskInfo) string {
 	if c.Holds() {
 		text := "live workers of its queue that handle its kind: " + words.Names(c.Workers)
 		if len(c.Unread) > 0 {
-			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, policies and cancels, and apply the last known ones: " + c.UnreadError
+			text += "; of these " + words.Names(c.Unread) + " cannot read pauses, overrides and cancellations, and apply the last known ones: " + c.UnreadError
 		}
 		return text
 	}
@@ -301,30 +302,30 @@ func (c WhyWorker) Describe(t falldue.TaskInfo) string {
 func (c WhyHandlers) Describe(falldue.TaskInfo) string {
 	each := make([]string, len(c.Workers))
 	for k, w := range c.Workers {
-		each[k] = fmt.Sprintf("%d of %d of %s", w.Running, w.Concurrency, w.Worker)
+		each[k] = fmt.Sprintf("%d of %d on %s", w.Running, w.Concurrency, w.Worker)
 	}
 	which := fmt.Sprintf("%d of %s", c.Running, words.Count(int64(c.Concurrency), "handler"))
 	if c.Busy() {
 		which = "all " + words.Count(int64(c.Concurrency), "handler")
 	}
-	text := fmt.Sprintf("%s of queue %s for its kind ran when their workers were last seen, up to %s ago", which, c.Queue, words.Span(c.Age()))
+	text := fmt.Sprintf("%s of queue %s for its kind were busy at the last heartbeats of their workers, up to %s ago", which, c.Queue, words.Span(c.Age()))
 	if len(each) > 1 {
 		more := ""
 		if len(each) > shownWorkers {
-			more = fmt.Sprintf(" and of %d more", len(each)-shownWorkers)
+			more = fmt.Sprintf(" and %d more workers", len(each)-shownWorkers)
 		}
 		text += ": " + strings.Join(each[:min(len(each), shownWorkers)], ", ") + more
 	}
-	switch before := "; in the " + words.Span(c.Over) + " before, these workers ended "; {
+	switch before := "; in the " + words.Span(c.Over) + " before, these workers finished "; {
 	case c.Every >= 10*time.Millisecond:
 		text += before + "a run every " + words.Span(c.Every)
 	case c.Every > 0:
-		text += before + words.Count(int64(time.Second/c.Every), "run") + " a second"
+		text += before + words.Count(int64(time.Second/c.Every), "run") + " per second"
 	}
 	return text
 }
 
-// shownWorkers is how many workers a text has.
+// shownWorkers is how many workers a text names.
 const shownWorkers = 5
 
 // Describe implements [Condition].
@@ -338,26 +339,26 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 		text += ", for key " + t.Key
 	}
 	if c.Room == 0 {
-		text += ", admits no more task"
+		text += ", admits no more tasks"
 	} else {
 		text += ", admits " + words.Count(int64(c.Room), "more task")
 	}
 	if n := len(c.Taken); n > 0 {
-		text += fmt.Sprintf("; %s taken, by task %s", words.Count(int64(n), "permit"), words.Names(distinct(c.Taken)))
+		text += fmt.Sprintf("; %s taken by task %s", words.Count(int64(n), "permit"), words.Names(distinct(c.Taken)))
 	}
 	if !c.Free.IsZero() {
-		text += "; the next one " + words.In(c.Free, t.Now)
+		text += "; the next permit " + words.In(c.Free, t.Now)
 	}
 	return text + differences(c.Definitions, c.Without)
 }
 
 // Describe implements [Condition].
 func (c WhyNoLimit) Describe(t falldue.TaskInfo) string {
-	text := c.Limit + " of " + c.Owner + " does not count it: "
+	text := c.Limit + " of " + c.Owner + " does not count this task: "
 	if t.Key == "" {
-		return text + "it has no key"
+		return text + "the task has no key"
 	}
-	return text + "its key " + t.Key + " has no part " + c.Part
+	return text + "the task's key " + t.Key + " has no part " + c.Part
 }
 
 // differences describes how workers define a limit, if they differ.
@@ -390,21 +391,22 @@ func (c WhySequence) Describe(t falldue.TaskInfo) string {
 	case len(c.Without) > 0:
 		return "workers differ: no order on " + words.Names(c.Without) + ", which may run it before its turn"
 	case c.Holds():
-		return "it is the next one of its key"
+		return "it is the next task of its key"
 	case c.Halted:
-		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry or delete it", c.Next)
+		return fmt.Sprintf("task %d comes before it, is dead, and halts the sequence: retry or delete task %[1]d", c.Next)
 	case c.Runs:
-		return fmt.Sprintf("task %d comes before it, and runs", c.Next)
+		return fmt.Sprintf("task %d comes before it, and is running", c.Next)
 	}
-	text := fmt.Sprintf("task %d comes before it, and waits", c.Next)
+	next := strconv.FormatInt(c.Next, 10)
+	text := "task " + next + " comes before it, and is waiting"
 	switch {
 	case c.NextPaused:
-		text += ", since it is paused"
+		text += ": task " + next + " is paused"
 	case c.NextDue.IsZero():
 	case c.NextDue.After(t.Now):
-		text += ": that task is due " + words.In(c.NextDue, t.Now) + ", and this one can run once that one is done"
+		text += ": task " + next + " is due " + words.In(c.NextDue, t.Now) + ", and this task can run once task " + next + " is done"
 	default:
-		text += ": that task has been due for " + words.Span(t.Now.Sub(c.NextDue)) + fmt.Sprintf("; see \"falldue why %d\"", c.Next)
+		text += ": task " + next + " has been due for " + words.Span(t.Now.Sub(c.NextDue)) + "; see \"falldue why " + next + "\""
 	}
 	return text
 }
@@ -417,7 +419,7 @@ func (c WhyLock) Describe(_ falldue.TaskInfo) string {
 	case c.Known:
 		return "no transaction holds its row lock"
 	}
-	return "whether a transaction holds its row lock is not known: the server cannot tell, or this user cannot lock rows"
+	return "it is unknown whether a transaction holds its row lock: the server cannot tell, or this user cannot lock rows"
 }
 
 // Describe implements [Condition].

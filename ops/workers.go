@@ -330,7 +330,7 @@ func (r RefusedOverride) String() string {
 	if r.Holds != "" {
 		instead = fmt.Sprintf("%q stays in effect", r.Holds)
 	}
-	return fmt.Sprintf("%s cannot apply the policy that is set for %s, and %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
+	return fmt.Sprintf("%s cannot apply the policy that is set for %s, so %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
 }
 
 // refusal returns what the worker says of an override if it cannot make another policy of own.

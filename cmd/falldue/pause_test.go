@@ -90,7 +90,7 @@ func TestPauseNamesWhatWorkersCannotObey(t *testing.T) {
 			`'{"queues":{"default":{"concurrency":1}},"kinds":{"mail":{"policy":"1h"}},"refused_pauses":{"shard:3":"not known here"}}'` +
 			", 0, 0, 0 from falldue_workers")
 		out, _ := s.fails(exitAttention, "pause")
-		contains(t, out, `(?m)^\S+ \S+  kind:mail `, `(?m)^1 worker cannot apply the pause of shard:3, and the tasks continue there \(web-1\): not known here$`)
+		contains(t, out, `(?m)^\S+ \S+  kind:mail `, `(?m)^1 worker cannot apply the pause of shard:3, so its tasks still run there \(web-1\): not known here$`)
 		out, _ = s.fails(exitAttention, "pause", "--json")
 		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"shard:3","workers":["web-1"],"error":"not known here"}` {
 			t.Errorf("pause --json printed %q", lines)

@@ -23,7 +23,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		}
 		s.run("enqueue", "charge", "--delay", "10h")
 		out, _ := s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, cannot run now, and it is unknown when it will: see due, worker\n\nok   state     open\n`,
+		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. It is unknown when it can: see due, worker\n\nok   state     open\n`,
 			`(?m)^no   due       it was enqueued for .* UTC; due in (10h|9h59m).*$`, `(?m)^no   worker    no live worker handles kind charge in queue default$`)
 		s.serve("charge")
 		s.run("enqueue", "mail", "--queue", "images")
@@ -34,7 +34,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		contains(t, out, `^{"id":"[^"]+","host":"[^"]+","pid":\d+,.*"live":true,"stopping":false,"running":0,"done":0,"failed":0,"queues":{"default":{"concurrency":10,"running":0}},"kinds":{"charge":{"policy":"delay 12h[^"]+"}},"started_at":"[^"]+","seen_at":"[^"]+"}\n{"unhandled_kind":"mail","queue":"images"}\n$`)
 
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. It can in (10h|9h59m\d*s?), at .* UTC, if a handler is free then: see due\n`)
+		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. It can run in (10h|9h59m\d*s?), at .* UTC, if a handler is free then: see due\n`)
 		out, _ = s.fails(exitWaits, "why", "1", "--json")
 		var got struct {
 			Runnable, Running bool
@@ -60,19 +60,19 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.age(10*time.Hour-5*time.Minute, "id = 1") // its wait counts from in 5 minutes on
 		s.run("policy", "hold", "charge", "until", "3h")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `It can in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
-			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after 30m\d+s under the policy delay 12h.*; the policy "hold" is set for kind:charge until .* UTC\)?$`)
+		contains(t, out, `It can run in (3h|2h59m\d*s?), at .* UTC, if a handler is free then: see due\n`,
+			`(?m)^no   due       .*; held until \S+ \S+ UTC, in (3h|2h59m\d*s?); then due, after a delay of 30m\d+s under the policy "delay 12h.*"; the policy "hold" is set for kind:charge until .* UTC\)?$`)
 		shown := regexp.MustCompile(`(?m)^ +2  \S+ +(.*)$`).FindStringSubmatch(s.run("show", "1"))
 		if len(shown) == 0 || !strings.Contains(out, "at "+shown[1]+" UTC, if a handler") {
 			t.Errorf("show says %q, and why\n%s", shown, out)
 		}
 		s.run("policy", "ramp", "charge", "over", "20m")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `It can in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "original" \(step 1 of 20\) is set for kind:charge until `)
+		contains(t, out, `It can run in (3[0-9]|4[0-9])m\d*s?, at `, `(?m)^no   due       .*; the policy "original" \(step 1 of 20\) is set for kind:charge until `)
 		s.run("policy", "clear", "charge")
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and is not retried\n\nno   state     cancelled since .*; "falldue retry" lets it run again\n$`)
+		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and is not retried\n\nno   state     cancelled since .*; "falldue retry" retries it\n$`)
 		if out, _ := s.fails(exitNotFound, "why", "99"); out != "" {
 			t.Errorf("why of a missing task printed %q", out)
 		}
@@ -88,9 +88,9 @@ func TestWorkersAndWhy(t *testing.T) {
 			})
 		}, func() { close(end) })
 		<-started
-		contains(t, s.run("why", "3"), `^task 3, of kind sync in queue default, runs\n\nok   state     open\nno   claim     \S+ has run it since .*; its lease lasts until .*\n$`)
+		contains(t, s.run("why", "3"), `^task 3, of kind sync in queue default, is running\n\nok   state     open\nno   claim     worker \S+ has run it since .*; the lease lasts until .*\n$`)
 		out, _ = s.fails(exitWaits, "why", "4")
-		contains(t, out, `(?m)^no   limit     AtMost\(1\)\.PerKey\(\) of kind sync, for key seven, admits no more task; 1 permit taken, by task 3$`)
+		contains(t, out, `(?m)^no   limit     AtMost\(1\)\.PerKey\(\) of kind sync, for key seven, admits no more tasks; 1 permit taken by task 3$`)
 	})
 }
 
@@ -166,10 +166,10 @@ kind    workers  releases  policy
 charge        2  v1.2.4    delay 1m
 charge        1  v1.2.3    delay 1h
 
-worker c cannot read pauses, policies and cancels: permission denied
+worker c cannot read pauses, overrides and cancellations: permission denied
 worker c cannot read per-task policy e0d34d2987c16f66, and does not run its tasks: unknown name
-2 workers cannot apply the pause of shard:3, and the tasks continue there (b c): not known
-1 worker cannot apply the policy that is set for kind:charge, and "delay 1m" stays in effect there (b): too large
+2 workers cannot apply the pause of shard:3, so its tasks still run there (b c): not known
+1 worker cannot apply the policy that is set for kind:charge, so "delay 1m" stays in effect there (b): too large
 all 10 handlers of queue mails run, and its tasks wait until one is free
 no live worker handles kind thumbnail in queue images, where tasks wait
 `

@@ -146,7 +146,7 @@ func (f fleet) print(s screen) error {
 	var b strings.Builder
 	for _, w := range f.workers {
 		if w.Live() && w.Unread != "" {
-			fmt.Fprintf(&b, "worker %s cannot read pauses, policies and cancels: %s\n", plain(w.ID), plain(w.Unread))
+			fmt.Fprintf(&b, "worker %s cannot read pauses, overrides and cancellations: %s\n", plain(w.ID), plain(w.Unread))
 		}
 	}
 	for _, w := range f.workers {

@@ -29,5 +29,5 @@ func (e events) pauseFailed(subject string, err error) {
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot read pauses, policies and cancels", retry.FailedIn("changes", err))
+	e.log.Warn("falldue: cannot read pauses, overrides and cancellations", retry.FailedIn("changes", err))
 }

@@ -64,7 +64,7 @@ func (e events) stepsFailed(err error) {
 }
 
 func (e events) changesFailed(err error) {
-	e.log.Warn("falldue: cannot delete old pauses, policies and cancels", retry.FailedIn("cleaner", err))
+	e.log.Warn("falldue: cannot delete old pauses, overrides and cancellations", retry.FailedIn("cleaner", err))
 }
 
 // overtime reports handlers of a kind that have not returned although their timeout has expired.
