@@ -21,12 +21,13 @@ func (noObserver) Claimed(string, int, []*store.Claim, time.Time, error) {}
 
 // fakeTable is a table with functions for statements. A nil function finds nothing.
 type fakeTable struct {
-	claim      func(store.ClaimParams) ([]*store.Claim, error)
-	limited    func(store.ClaimParams) (store.Limited, error)
-	keys       func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
-	candidates func(ctx context.Context, from store.Source, after int64, limit int) ([]store.Candidate, error)
-	class      dialect.Class // of all errors, unless there is classify
-	classify   func(error) dialect.Class
+	claim       func(store.ClaimParams) ([]*store.Claim, error)
+	limited     func(store.ClaimParams) (store.Limited, error)
+	keys        func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
+	candidates  func(ctx context.Context, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	slotHolders func() (string, error)
+	class       dialect.Class // of all errors, unless there is classify
+	classify    func(error) dialect.Class
 }
 
 func (f fakeTable) Claim(_ context.Context, p store.ClaimParams) ([]*store.Claim, error) {
@@ -54,6 +55,13 @@ func (f fakeTable) Expire(context.Context, string, store.Lane, time.Duration, st
 
 func (f fakeTable) ExpireDated(context.Context, string, store.Lane, string) (store.Expired, error) {
 	return store.Expired{}, nil
+}
+
+func (f fakeTable) SlotHolders(context.Context, int64) (string, error) {
+	if f.slotHolders == nil {
+		return "", nil
+	}
+	return f.slotHolders()
 }
 
 func (f fakeTable) Classify(err error) dialect.Class {

@@ -76,6 +76,7 @@ type table interface {
 	Candidates(ctx context.Context, queue string, from store.Source, after int64, limit int) ([]store.Candidate, error)
 	Expire(ctx context.Context, queue string, at store.Lane, within time.Duration, why string) (store.Expired, error)
 	ExpireDated(ctx context.Context, queue string, at store.Lane, why string) (store.Expired, error)
+	SlotHolders(ctx context.Context, slot int64) (string, error)
 	Classify(error) dialect.Class
 }
 
@@ -297,7 +298,7 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			p.search.wakeIfDue()
 			return 0, p.claimLimited(ctx, due, room)
 		}
-		n, err := p.claim(ctx, due, room, p.slots.needed(max(room, p.Budget.Limit)))
+		n, err := p.claim(ctx, due, room, p.needsSlot(ctx, max(room, p.Budget.Limit)))
 		p.search.wakeIfDue()
 		if errors.Is(err, store.ErrNoSlot) {
 			retry.Await(ctx, nil, p.slots.refused())
@@ -361,6 +362,17 @@ func (p *Poller) claim(ctx context.Context, due []store.Lane, room int, inSlot b
 	p.learn(due, sources, policies, claims, room, start)
 	p.Dispatcher.Take(claims, policies, start)
 	return len(claims), nil
+}
+
+// needsSlot reports whether the next claim of up to limit tasks needs a claim slot.
+func (p *Poller) needsSlot(ctx context.Context, limit int) bool {
+	if !p.slots.needed(limit) || !p.slots.impatient() {
+		return p.slots.needed(limit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, retry.StatementTimeout)
+	defer cancel()
+	holders, err := p.Table.SlotHolders(ctx, p.Slot)
+	return err == nil && p.slots.changeHands(holders)
 }
 
 // source adds the policy and the limits of a lane to the source of a claim.

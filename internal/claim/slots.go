@@ -18,33 +18,38 @@ const (
 	// slot makes undisturbed.
 	minSlotWait = 4 * time.Millisecond
 	maxSlotWait = 160 * time.Millisecond
-	// MaxSlotPatience is how long a poller waits for a slot before it claims without one. The processes that hold the
-	// slots may be suspended, so it waits half as long after each claim without a slot, down to a second, and twice
-	// as long after each slot. Among many busy processes slots come seldom, and claims without a slot would
-	// disturb all others.
-	MaxSlotPatience = 8 * time.Second
-	maxHurry        = 3
+	// SlotPatience is how long a poller waits for a slot before it asks who holds the slots. Then it waits as long
+	// again, and asks again. If the answers are equal, the holders may be suspended, and the poller claims without a
+	// slot. Among many busy processes slots come seldom but change hands, and claims without a slot would disturb
+	// all others.
+	SlotPatience = 2 * time.Second
 )
 
 // slotWaiter decides whether a poller's next claim needs a claim slot, and how long
 // to wait for one. Only the poller's loop uses it.
 type slotWaiter struct {
 	backlog bool      // a claim was large, and each claim since then has found as many tasks as it requested
-	since   time.Time // when the poller began to wait for a slot, or zero
+	since   time.Time // when the poller began to wait for a slot, or last asked for the holders, or zero
 	wait    time.Duration
-	hurry   int // how many times the patience is halved, up to maxHurry
+	holders string // the last answer in this wait, or ""
 }
 
 // needed reports whether the next claim of a worker with up to limit tasks needs a slot. Small claims need
 // a slot, too. By the time they get one they have become larger, and where workers disturb each other,
 // fewer claims cost less.
-func (w *slotWaiter) needed(limit int) bool {
-	return w.backlog && limit >= slotThreshold && !w.impatient()
+func (w *slotWaiter) needed(limit int) bool { return w.backlog && limit >= slotThreshold }
+
+// impatient reports whether the poller has waited long enough to ask who holds the slots.
+func (w *slotWaiter) impatient() bool {
+	return !w.since.IsZero() && time.Since(w.since) >= SlotPatience
 }
 
-// impatient reports whether the poller has waited for a slot long enough.
-func (w *slotWaiter) impatient() bool {
-	return !w.since.IsZero() && time.Since(w.since) >= MaxSlotPatience>>w.hurry
+// changeHands records the holders of the slots, and reports whether the slots have become free or changed hands
+// since the record before.
+func (w *slotWaiter) changeHands(holders string) bool {
+	changed := holders == "" || holders != w.holders
+	w.holders, w.since = holders, time.Now()
+	return changed
 }
 
 // refused returns how long to wait after a try that found no free slot.
@@ -58,12 +63,6 @@ func (w *slotWaiter) refused() time.Duration {
 
 // Claimed records that a claim of up to limit tasks found n tasks.
 func (w *slotWaiter) Claimed(n, limit int) {
-	switch {
-	case w.impatient():
-		w.hurry = min(w.hurry+1, maxHurry)
-	case !w.since.IsZero():
-		w.hurry = max(w.hurry-1, 0)
-	}
 	w.backlog = n >= slotThreshold || w.backlog && n == limit
-	w.since, w.wait = time.Time{}, w.wait/2
+	w.since, w.wait, w.holders = time.Time{}, w.wait/2, ""
 }

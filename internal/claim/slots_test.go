@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,36 +25,64 @@ func TestSlotWaiter(t *testing.T) {
 		if !q.needed(store.MaxBatch) {
 			t.Error("a worker needs no slot although it never found less than it asked for")
 		}
-		// The waits of a poller that finds no slot, claim after claim.
-		for i, want := range []time.Duration{8 * time.Second, 4 * time.Second, 2 * time.Second, time.Second, time.Second} {
+		// The poller asks for the holders of the slots again and again, until they are the same as before.
+		for i, holders := range []string{"a b", "b c", "", "b c", "b c"} {
 			start := time.Now()
-			for q.needed(store.MaxBatch) {
+			for first := true; first || !q.impatient(); first = false {
 				wait := q.refused()
 				if wait < minSlotWait/2 || wait >= maxSlotWait {
 					t.Fatalf("a wait is %v", wait)
 				}
 				time.Sleep(wait)
 			}
-			if took := time.Since(start); took < want || took > want+maxSlotWait {
-				t.Errorf("claim %d is without a slot after %v, want %v", i, took, want)
+			if took := time.Since(start); took < SlotPatience || took > SlotPatience+maxSlotWait {
+				t.Errorf("the poller asks for the holders after %v, want %v", took, SlotPatience)
 			}
-			q.Claimed(store.MaxBatch, store.MaxBatch)
-		}
-		// A slot restores half of the patience.
-		q.refused()
-		q.Claimed(store.MaxBatch, store.MaxBatch)
-		q.refused()
-		time.Sleep(2*time.Second - 1)
-		if !q.needed(store.MaxBatch) {
-			t.Error("a poller that has had a slot waits no longer than before")
+			if changed, want := q.changeHands(holders), i != 4; changed != want {
+				t.Errorf("at answer %d, %q, the slots change hands: %v, want %v", i, holders, changed, want)
+			}
 		}
 		q.Claimed(store.MaxBatch, store.MaxBatch)
-		if !q.needed(store.MaxBatch) {
-			t.Error("after one claim without a slot it goes on without")
+		if q.impatient() || !q.needed(store.MaxBatch) {
+			t.Error("after one claim without a slot the next one is without, too")
+		}
+		if q.refused(); !q.changeHands("b c") {
+			t.Error("a new wait begins with the holders of the wait before")
 		}
 		q.Claimed(1, 2)
 		if q.needed(store.MaxBatch) {
 			t.Error("a queue with hardly anything in it needs slots")
+		}
+	})
+}
+
+// TestNoClaimWithoutASlotWhileSlotsChangeHands: a poller waits for a slot as long as others make claims in both. It
+// claims without a slot when the holders stay the same, or are not known.
+func TestNoClaimWithoutASlotWhileSlotsChangeHands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked, changes int
+		var failure error
+		p := newTestPoller(PollerConfig{Table: fakeTable{slotHolders: func() (string, error) {
+			asked++
+			return fmt.Sprint(min(asked, changes)), failure
+		}}}, fakeFinder{})
+		waits := func() (asks int) {
+			asked = 0
+			p.slots.Claimed(store.MaxBatch, store.MaxBatch)
+			for p.needsSlot(t.Context(), store.MaxBatch) {
+				time.Sleep(p.slots.refused())
+			}
+			return asked
+		}
+		for _, changes = range []int{1, 100} {
+			if got := waits(); got != changes+1 {
+				t.Errorf("the poller asked %d times for holders that changed %d times", got, changes)
+			}
+		}
+		failure = errors.New("no")
+		if got := waits(); got != 1 {
+			t.Errorf("the poller asked %d times for holders that are not known, want 1", got)
 		}
 	})
 }

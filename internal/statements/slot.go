@@ -38,6 +38,21 @@ func ReleaseClaimSlot(s dialect.Server) Stmt {
 do release_lock({lock :number})`)
 }
 
+// ClaimSlotHolders selects a text that names each holder of a claim slot, if any. On PostgreSQL, the
+// text differs from claim to claim. A named lock has only the connection of its holder, which may make several
+// claims. Parameters: slot.
+func ClaimSlotHolders(s dialect.Server) Stmt {
+	b := slotBuilder(s)
+	if s.Caps.Locks == dialect.AdvisoryLocks {
+		return b.stmt(`
+select virtualtransaction from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+and database = (select oid from pg_database where datname = current_database())
+and (classid::bigint << 32) + objid::bigint in ({lock 1}, {lock 2}) order by 1`)
+	}
+	return b.stmt(`
+select cast(h.holder as char) from (select is_used_lock({lock 1}) as holder union all select is_used_lock({lock 2})) h where h.holder is not null order by 1`)
+}
+
 // slotBuilder knows the fragment {lock number}, which names the lock of a slot. An
 // advisory lock has a number, as in [Claim]. A named lock has a name of at most 64
 // bytes, which must differ from the names in all other databases of the server.

@@ -231,6 +231,9 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		all["refresh_statistics"] = statements.RefreshStatistics(s, tables)
 	}
 	all["heads"] = statements.Heads(s, tables, room)
+	if statements.HasClaimSlots(s) {
+		all["claim_slot_holders"] = statements.ClaimSlotHolders(s)
+	}
 	if statements.ClaimsAtOnce(s) {
 		all["claim"] = statements.Claim(s, statements.ClaimParams{Tables: tables, Formulas: []sqlgen.Formula{arctan, power}})
 		if statements.HasClaimSlots(s) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
@@ -28,6 +29,16 @@ func (s *Store) SlotName(queue string, kinds []string) int64 {
 		_, _ = fmt.Fprintf(h, " %q", kind)
 	}
 	return int64(h.Sum64()>>3)<<1 | 1<<61
+}
+
+// SlotHolders returns a text that names the holders of claim slots, or "" if they are free.
+func (s *Store) SlotHolders(ctx context.Context, slot int64) (string, error) {
+	var holders []string
+	err := s.seldom(ctx, statements.ClaimSlotHolders(s.server), statements.Values{"slot": slot}, nil, func(r row) error {
+		holders = append(holders, r.text(0))
+		return nil
+	})
+	return strings.Join(holders, " "), err
 }
 
 // takeSlot takes a claim slot in a transaction, unless slot is 0. The caller calls

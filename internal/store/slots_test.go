@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,4 +119,44 @@ func TestServersWithoutNamedLocksHaveNoSlots(t *testing.T) {
 	if err := release(nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSlotHolders: the holders of slots are known while they hold them. On servers with advisory locks, two claims
+// of one connection are two holders.
+func TestSlotHolders(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		s := migrated(t, testdb.Open(t, engine))
+		if !statements.HasClaimSlots(s.server) {
+			t.Skip("it has no claim slots")
+		}
+		slot := s.SlotName("default", []string{"slot"})
+		holders := func(slot int64) string {
+			text, err := s.SlotHolders(t.Context(), slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		if got := holders(slot); got != "" {
+			t.Errorf("the holders of free slots are %q", got)
+		}
+		first, second := takeSlot(t, s, slot), takeSlot(t, s, slot)
+		both := holders(slot)
+		if strings.Count(both, " ") != 1 || holders(slot) != both {
+			t.Errorf("the holders of both slots are %q and then %q, want two names, unchanged", both, holders(slot))
+		}
+		if got := holders(s.SlotName("other", []string{"slot"})); got != "" {
+			t.Errorf("the holders of the slots of another queue are %q", got)
+		}
+		freeSlots(t, s, first, slot)
+		one := holders(slot)
+		if one == "" || !strings.Contains(both, one) {
+			t.Errorf("of the holders %q, the one that is left is %q", both, one)
+		}
+		freeSlots(t, s, second, slot)
+		if again := takeSlot(t, s, slot); s.server.Caps.Locks == dialect.AdvisoryLocks && strings.Contains(both, holders(slot)) {
+			t.Errorf("another transaction has the same name as one of %q", both)
+			freeSlots(t, s, again, slot)
+		}
+	})
 }
