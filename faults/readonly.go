@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/go-sql-driver/mysql"
@@ -55,8 +56,11 @@ func refuseWrites(ctx context.Context, r *Run, dice *rand.Rand) error {
 	if r.db.engine != testdb.Postgres {
 		refuse, allow = "set global read_only = on", "set global read_only = off"
 	}
-	set := func(ctx context.Context, stmt string) error {
+	set := func(ctx context.Context, stmt string, session *int64) error {
 		return r.onConn(ctx, func(ctx context.Context, conn *sqlx.Conn) error {
+			if err := conn.GetContext(ctx, session, selectSession(r.db.engine)); err != nil {
+				return err
+			}
 			if r.db.engine == testdb.Postgres {
 				// The admin's own sessions are read-only too, unless they set otherwise.
 				if _, err := conn.ExecContext(ctx, "set default_transaction_read_only = off"); err != nil {
@@ -70,7 +74,36 @@ func refuseWrites(ctx context.Context, r *Run, dice *rand.Rand) error {
 			return endSessions(ctx, r)
 		})
 	}
-	err := set(ctx, refuse)
+	var session, other int64
+	err := set(ctx, refuse, &session)
 	r.wait(ctx, span(dice, lease))
-	return errors.Join(err, r.insist(ctx, func(ctx context.Context) error { return set(ctx, allow) }))
+	return errors.Join(err, r.insist(ctx, func(ctx context.Context) error {
+		// The driver may have given up while the statement waits in the server, and then takes effect.
+		if err := endSession(ctx, r, session); err != nil {
+			return err
+		}
+		return set(ctx, allow, &other)
+	}))
+}
+
+// selectSession returns a statement that selects the number of its session.
+func selectSession(engine string) string {
+	if engine == testdb.Postgres {
+		return "select pg_backend_pid()"
+	}
+	return "select connection_id()"
+}
+
+// endSession ends a session, and fails as long as the session has not ended. 0 is no session.
+func endSession(ctx context.Context, r *Run, session int64) error {
+	end, count := fmt.Sprintf("kill %d", session), fmt.Sprintf("select count(*) from information_schema.processlist where id = %d", session)
+	if r.db.engine == testdb.Postgres {
+		end, count = fmt.Sprintf("select pg_terminate_backend(%d)", session), fmt.Sprintf("select count(*) from pg_stat_activity where pid = %d", session)
+	}
+	var sessions int
+	if err := r.admin.GetContext(ctx, &sessions, count); err != nil || sessions == 0 {
+		return err
+	}
+	_, err := r.admin.ExecContext(ctx, end) // an error may mean that the session has just ended
+	return errors.Join(fmt.Errorf("session %d has not ended", session), err)
 }
