@@ -8,14 +8,17 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and
-// with each the database's now in microseconds since 1970. It is for servers
-// with Caps.Copy. Parameters: table, rows, where table is the name that
-// [dialect.Tables.Name] returns.
+// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and the
+// database's now in microseconds since 1970. It is for servers with Caps.Copy.
+// Parameters: table, rows, where table is the name that [dialect.Tables.Name] returns.
+//
+// The ids are one text with spaces between them, because a row for each id would cost the
+// server and the driver more. PostgreSQL would first write the result of a generate_series in FROM to a
+// temporary store, so it is in a subquery.
 func CopyIDs(s dialect.Server) Stmt {
 	return newBuilder(s, dialect.Tables{}).stmt(`
-select nextval((select pg_get_serial_sequence(:table, 'id')::regclass)), (select {micros {now}})
-from generate_series({int 1}, {int :rows})`)
+select string_agg(nextval((select pg_get_serial_sequence(:table, 'id')::regclass))::text, ' '::text), {micros {now}}
+from (select generate_series({int 1}, {int :rows})) as s`)
 }
 
 // Copy takes tasks as a stream of lines that [AppendCopy] makes, on servers with

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/falldue/falldue/dialect"
 	"github.com/falldue/falldue/internal/statements"
@@ -54,10 +56,15 @@ func (s *Store) newIDs(ctx context.Context, c *conn, n int) (ids []int64, now in
 	values := statements.Values{"table": s.tables.Name(s.server, "tasks"), "rows": int64(n)}
 	ids = make([]int64, 0, n)
 	err = c.query(ctx, stmt, values, nil, func(r row) error {
-		id, wrong := r.int(0)
+		for text := range strings.SplitSeq(r.text(0), " ") {
+			id, wrong := strconv.ParseInt(text, 10, 64)
+			if wrong != nil {
+				return wrong
+			}
+			ids = append(ids, id)
+		}
 		now, err = r.int(1)
-		ids = append(ids, id)
-		return errors.Join(wrong, err)
+		return err
 	})
 	return ids, now, err
 }
