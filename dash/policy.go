@@ -423,8 +423,12 @@ func (in *request) profile(ctx context.Context, s falldue.Subject) (*ops.Profile
 
 // Rows are the nonzero numbers of an effect, with words.
 func (w weighed) Rows() (rows []effectRow) {
+	immediately, sooner := "become due immediately", "become due sooner"
+	if w.Steps > 1 { // a task may be among both
+		immediately, sooner = fmt.Sprintf("become due together, in the busiest of the %d steps", w.Steps), "become due sooner, spread over the steps"
+	}
 	for _, row := range []effectRow{
-		{w.Tasks, "tasks wait", ""}, {w.AtOnce, "become due immediately", "warn"}, {w.Sooner, "become due sooner", ""}, {w.Later, "become due later", ""},
+		{w.Tasks, "tasks wait", ""}, {w.AtOnce, immediately, "warn"}, {w.Sooner, sooner, ""}, {w.Later, "become due later", ""},
 		{w.Exhausted, "have no attempt left, and die when they fall due", "bad"}, {w.Unknown, "more have failed under an unknown policy, and might become due", "warn"},
 		{w.UnknownExhausted, "of these have no attempt left", "bad"}, {w.Own, "more have a per-task policy, which they keep", ""},
 		{w.Kept, "more have a more specific override, which they keep", ""}, {w.AtEnd, "become due when the override ends", "warn"},

@@ -65,8 +65,13 @@ const (
 // connections.
 func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurement) error) (err error) {
 	b.Tasks, b.Handlers, b.Starts = cmp.Or(b.Tasks, 20_000), cmp.Or(b.Handlers, 100), cmp.Or(b.Starts, 200)
-	if b.Tasks < 0 || b.Tasks > MaxMeasured || b.Handlers < 0 || b.Starts < 0 || b.Starts > MaxMeasured {
-		return fmt.Errorf("ops: a Benchmark with %d tasks, %d handlers and %d starts: must be 1 or more, and up to %d tasks and starts", b.Tasks, b.Handlers, b.Starts, MaxMeasured)
+	switch {
+	case b.Tasks < 0 || b.Tasks > MaxMeasured:
+		return invalid("Tasks %d: must be 1 to %d, or 0 for the default", b.Tasks, MaxMeasured)
+	case b.Handlers < 0:
+		return invalid("Handlers %d: must be 1 or more, or 0 for the default", b.Handlers)
+	case b.Starts < 0 || b.Starts > MaxMeasured:
+		return invalid("Starts %d: must be 1 to %d, or 0 for the default", b.Starts, MaxMeasured)
 	}
 	cfg := falldue.Config{
 		Prefix: "falldue_bench_" + strings.ToLower(rand.Text()[:8]) + "_", Schema: b.Schema,

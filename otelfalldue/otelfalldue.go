@@ -12,6 +12,7 @@ package otelfalldue
 
 import (
 	"context"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -71,7 +72,7 @@ func New(cfg Config) (*Signals, error) {
 	for _, m := range signals.Metrics() {
 		if !m.Sampled() {
 			if err := b.add(s.meter, m); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("otelfalldue: make the instrument %s: %w", m.OTel, err)
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Signals) Observe(q *falldue.Queue) error {
 			gauges[m], err = s.meter.Float64ObservableGauge(m.OTel, metric.WithUnit(m.Unit), metric.WithDescription(m.Help))
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("otelfalldue: make the instrument %s: %w", m.OTel, err)
 		}
 		all = append(all, gauges[m])
 	}
@@ -113,7 +114,10 @@ func (s *Signals) Observe(q *falldue.Queue) error {
 		})
 		return nil
 	}, all...)
-	return err
+	if err != nil {
+		return fmt.Errorf("otelfalldue: register the callback that reads the state: %w", err)
+	}
+	return nil
 }
 
 // attributes returns the attributes of a series.

@@ -2,6 +2,7 @@ package otelfalldue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +13,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -332,6 +335,28 @@ func TestMetadataIsRespected(t *testing.T) {
 		if len(run) != 1 || len(run[0].Links) != map[string]int{"a foreign context": 1}[name] {
 			t.Errorf("%s: the spans are %v", name, s.spans.GetSpans())
 		}
+	}
+}
+
+// refusing makes no instruments, and its provider makes such a meter.
+type (
+	refusing         struct{ noop.Meter }
+	refusingProvider struct{ noop.MeterProvider }
+)
+
+var errRefused = errors.New("no instruments")
+
+func (refusingProvider) Meter(string, ...metric.MeterOption) metric.Meter { return refusing{} }
+
+func (refusing) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return noop.Int64Counter{}, errRefused
+}
+
+func TestErrorsNameThePackage(t *testing.T) {
+	t.Parallel()
+	_, err := otelfalldue.New(otelfalldue.Config{MeterProvider: refusingProvider{}})
+	if !errors.Is(err, errRefused) || !strings.HasPrefix(err.Error(), "otelfalldue: make the instrument ") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ package promfalldue
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,8 +46,8 @@ type observed struct {
 	sampler *signals.Sampler
 }
 
-// New returns metrics that are registered with reg. A nil reg registers nothing. The error is
-// Register's, for example if metrics of the same names are registered already.
+// New returns metrics that are registered with reg. A nil reg registers nothing. The error
+// wraps Register's, for example if metrics of the same names are registered already.
 func New(reg prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{cfg: cfg, descs: map[*signals.Metric]*prometheus.Desc{}}
 	b := backend{exemplar: cfg.Exemplar, of: map[*signals.Metric]func(...string) signals.Series{}}
@@ -61,7 +62,10 @@ func New(reg prometheus.Registerer, cfg Config) (*Metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	return m, reg.Register(m)
+	if err := reg.Register(m); err != nil {
+		return m, fmt.Errorf("promfalldue: register the metrics: %w", err)
+	}
+	return m, nil
 }
 
 // Hooks returns the hooks for [falldue.Config]. [signals.JoinHooks] joins them with others.

@@ -27,9 +27,6 @@ func benchCommand() *cobra.Command {
 			"user needs permission to create tables.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if b.Tasks < 1 || b.Tasks > ops.MaxMeasured || b.Handlers < 1 || b.Starts < 1 || b.Starts > ops.MaxMeasured {
-				return mistake(fmt.Errorf("--tasks %d, --handlers %d, --starts %d: must be 1 or more, and up to %d tasks and starts", b.Tasks, b.Handlers, b.Starts, ops.MaxMeasured))
-			}
 			what := fmt.Sprintf("bench creates tables whose names begin with falldue_bench_, stores and runs %s tasks as fast as it can, and drops the tables", grouped(int64(b.Tasks)))
 			if err := confirm(cmd, what, yes); err != nil {
 				return err
@@ -49,9 +46,9 @@ func benchCommand() *cobra.Command {
 	}
 	p.databaseFlags(cmd)
 	cmd.Flags().StringVar(&b.Schema, "schema", "", "PostgreSQL schema of the tables (default the connection's search path)")
-	cmd.Flags().IntVar(&b.Tasks, "tasks", 20_000, "number of tasks to run")
-	cmd.Flags().IntVar(&b.Handlers, "handlers", 100, "number of concurrent handlers")
-	cmd.Flags().IntVar(&b.Starts, "starts", 200, "number of tasks whose start is timed")
+	countVar(cmd.Flags(), &b.Tasks, "tasks", 20_000, ops.MaxMeasured, "number of tasks to run")
+	countVar(cmd.Flags(), &b.Handlers, "handlers", 100, 100_000, "number of concurrent handlers")
+	countVar(cmd.Flags(), &b.Starts, "starts", 200, ops.MaxMeasured, "number of tasks whose start is timed")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: measure, tasks, and per_second, or median_seconds and p99_seconds")
 	return cmd

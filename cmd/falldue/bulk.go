@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -35,7 +36,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
 	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or contains this `TEXT`")
-	flags.Int64Var(&f.list.After, "after", 0, verb+" tasks with greater IDs than `ID`")
+	numberVar(flags, &f.list.After, "after", 0, 0, math.MaxInt64, verb+" tasks with greater IDs than `ID`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	complete(cmd, "state", stateNames...)
@@ -103,7 +104,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	b.flags(cmd)
 	b.policies.flag(cmd)
 	b.filter.flags(cmd, &b.place, b.verb)
-	cmd.Flags().IntVar(&b.filter.list.Limit, "limit", 0, "greatest number of tasks to "+b.verb+" (default all)")
+	numberVar(cmd.Flags(), &b.filter.list.Limit, "limit", 0, 0, math.MaxInt32, "greatest number of tasks to "+b.verb+" (default all)")
 	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
 	yesFlag(cmd, &b.yes)
 	jsonFlag(cmd, &b.asJSON, "print one JSON object per listed task, or one for all")
@@ -150,9 +151,9 @@ func (b *bulkCommand) changeOnes(cmd *cobra.Command, args []string) error {
 func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 	f := b.filter.get()
 	if b.from != "" {
-		from, err := time.Parse(time.RFC3339Nano, b.from)
+		from, err := timeOf("--from", b.from)
 		if err != nil {
-			return mistake(fmt.Errorf("--from: %q is not a time such as 2026-12-11T14:02:00Z", b.from))
+			return err
 		}
 		b.options.Spread.From = from
 	}

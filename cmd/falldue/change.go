@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -43,19 +44,25 @@ func enqueueCommand() *cobra.Command {
 				opts.Priority = &priority
 			}
 			if when != "" {
-				if opts.RunAt, err = time.Parse(time.RFC3339, when); err != nil {
-					return mistake(fmt.Errorf("--at: %q is not a time such as 2026-12-11T14:02:00Z", when))
+				if opts.RunAt, err = timeOf("--at", when); err != nil {
+					return err
 				}
 			}
 			if until != "" {
-				if opts.ExpireAt, err = time.Parse(time.RFC3339, until); err != nil {
-					return mistake(fmt.Errorf("--expire-at: %q is not a time such as 2026-12-11T14:02:00Z", until))
+				if opts.ExpireAt, err = timeOf("--expire-at", until); err != nil {
+					return err
 				}
 			}
 			if policy != "" {
 				if opts.Policy, err = backoff.Parse(policy); err != nil {
 					return mistake(fmt.Errorf("--own-policy: %w", err))
 				}
+			}
+			if !opts.RunAt.IsZero() && opts.Delay != 0 {
+				return mistake(errors.New("--delay and --at: set only one"))
+			}
+			if !opts.RunAt.IsZero() && !opts.ExpireAt.IsZero() && !opts.ExpireAt.After(opts.RunAt) {
+				return mistake(fmt.Errorf("--expire-at %s: must be after --at %s", until, when))
 			}
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
 				receipt, err := falldue.NewKind[json.RawMessage](args[0], falldue.KindConfig{}).Enqueue(cmd.Context(), q, payload, opts)
@@ -76,16 +83,28 @@ func enqueueCommand() *cobra.Command {
 	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
 	cmd.Flags().StringVar(&opts.Key, "key", "", "task key, such as customer:42")
 	cmd.Flags().StringToStringVar(&opts.Metadata, "metadata", nil, "metadata, such as by=ann")
-	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first")
+	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first")
 	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
 	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time limit of its handler (default the timeout of its kind)")
 	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must start; otherwise it is cancelled")
-	cmd.Flags().IntVar(&opts.MaxAttempts, "max-attempts", 0, "number of attempts before the task is dead (default set by its policy)")
+	numberVar(cmd.Flags(), &opts.MaxAttempts, "max-attempts", 0, 0, math.MaxInt32, "number of attempts before the task is dead (default set by its policy)")
 	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")
 	complete(cmd, "own-policy", presetNames()...)
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
+}
+
+// timeOf returns the time that a flag names.
+func timeOf(flag, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, mistake(fmt.Errorf("%s %q: must be a time such as 2026-12-11T14:02:00Z", flag, text))
+	}
+	if year := at.UTC().Year(); year < 1970 || year > 9000 {
+		return at, mistake(fmt.Errorf("%s %q: must be in the years 1970 to 9000", flag, text))
+	}
+	return at, nil
 }
 
 // payloadOf returns the payload that the arguments give.
@@ -159,6 +178,9 @@ func retryCommand() *cobra.Command {
 				return q.Retry(ctx, id, o)
 			}
 		}
+		if b.options.Spread.Rate != 0 && b.options.Spread.Over != 0 {
+			return mistake(errors.New("--rate and --over: set only one"))
+		}
 		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
 			return mistake(errors.New("--rate, --over and --from need flags that select tasks, such as --kind"))
 		}
@@ -192,8 +214,8 @@ func changeCommand() *cobra.Command {
 				return mistake(errors.New("nothing to change: set --now, --at, --queue, --priority or --payload"))
 			}
 			if when != "" {
-				if to.RunAt, err = time.Parse(time.RFC3339, when); err != nil {
-					return mistake(fmt.Errorf("--at: %q is not a time such as 2026-12-11T14:02:00Z", when))
+				if to.RunAt, err = timeOf("--at", when); err != nil {
+					return err
 				}
 			}
 			if cmd.Flags().Changed("priority") {
@@ -225,9 +247,9 @@ func changeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&now, "now", false, "make the task due now")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
 	cmd.Flags().StringVar(&to.Queue, "queue", "", "queue in which the task waits (default its queue)")
-	cmd.Flags().IntVar(&priority, "priority", 0, "-32,768 to 32,767; lower numbers run first (default its priority)")
+	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default its priority)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload, or - to read standard input")
-	cmd.Flags().Int64Var(&fence, "fence", 0, "fence that the task must have, as \"falldue show --json\" prints it (default any)")
+	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "fence that the task must have, as \"falldue show --json\" prints it (default any)")
 	cmd.MarkFlagsMutuallyExclusive("now", "at")
 	for _, flag := range []string{"queue", "priority", "payload", "fence"} {
 		cmd.MarkFlagsMutuallyExclusive("now", flag)

@@ -239,7 +239,7 @@ func TestEnqueueSetsTheTimesOfATask(t *testing.T) {
 	contains(t, s.run("show", "1"), `(?m)^expires    2999-12-11 14:02:00.*, unless it has started by then$`)
 	contains(t, s.run("show", "1", "--json"), `"expire_at":"2999-12-11T14:02:00Z"`)
 	_, err := s.fails(exitUsage, "enqueue", "offer", "--expire-at", "tomorrow")
-	contains(t, err.Error(), `--expire-at: "tomorrow" is not a time such as`)
+	contains(t, err.Error(), `--expire-at "tomorrow": must be a time such as`)
 }
 
 // TestJSONHasWhatTablesHave: of migrations, SQL, ends of policies, workers and the screen.

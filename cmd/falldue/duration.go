@@ -24,23 +24,24 @@ func band(shortest, longest time.Duration) string {
 
 // spanValue is the value of a flag that takes a duration, in days, too.
 type spanValue struct {
-	d       *time.Duration
-	bounded bool // it takes least to longestSpan
-	least   time.Duration
+	d           *time.Duration
+	least, most time.Duration
 }
 
-// longestSpan is the longest duration that a bounded flag takes.
-const longestSpan = 30 * 24 * time.Hour
+// The longest durations of flags.
+const (
+	longestSpan  = 36_500 * 24 * time.Hour
+	longestLimit = 30 * 24 * time.Hour
+)
 
 func spanVar(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
-	*p = value
-	flags.Var(&spanValue{d: p}, name, usage)
+	boundedSpanVar(flags, p, name, value, 0, longestSpan, usage)
 }
 
-// boundedSpanVar is spanVar for a flag that takes least to longestSpan.
-func boundedSpanVar(flags *pflag.FlagSet, p *time.Duration, name string, value, least time.Duration, usage string) {
+// boundedSpanVar is spanVar for a flag that takes least to most.
+func boundedSpanVar(flags *pflag.FlagSet, p *time.Duration, name string, value, least, most time.Duration, usage string) {
 	*p = value
-	flags.Var(&spanValue{p, true, least}, name, usage)
+	flags.Var(&spanValue{p, least, most}, name, usage)
 }
 
 // Set parses the value.
@@ -49,8 +50,8 @@ func (v *spanValue) Set(text string) error {
 	if err != nil {
 		return errors.New("must be a duration such as 90s, 48h, 2d or 1d12h")
 	}
-	if v.bounded && (d < v.least || d > longestSpan) {
-		return fmt.Errorf("must be a duration from %v to 30d", v.least)
+	if d < v.least || d > v.most {
+		return fmt.Errorf("must be a duration from %v to %dd", v.least, v.most/(24*time.Hour))
 	}
 	*v.d = d
 	return nil
@@ -92,36 +93,41 @@ func (v *rateValue) String() string { return strconv.FormatFloat(float64(*v), 'g
 // Type is what help calls the value.
 func (v *rateValue) Type() string { return "float" }
 
-// countValue is the value of a flag that takes 1 to most.
-type countValue struct {
-	n    *int
-	most int
+// numberValue is the value of a flag that takes a whole number from least to most.
+type numberValue[T int | int64] struct {
+	n           *T
+	least, most T
 }
 
-func countVar(flags *pflag.FlagSet, p *int, name string, value, most int, usage string) {
+func numberVar[T int | int64](flags *pflag.FlagSet, p *T, name string, value, least, most T, usage string) {
 	*p = value
-	flags.Var(&countValue{p, most}, name, usage)
+	flags.Var(&numberValue[T]{p, least, most}, name, usage)
+}
+
+// countVar is numberVar for a flag that takes 1 to most.
+func countVar(flags *pflag.FlagSet, p *int, name string, value, most int, usage string) {
+	numberVar(flags, p, name, value, 1, most, usage)
 }
 
 // Set parses the value.
-func (v *countValue) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > v.most {
-		return fmt.Errorf("must be a whole number from 1 to %s", grouped(int64(v.most)))
+func (v *numberValue[T]) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < int64(v.least) || n > int64(v.most) {
+		return fmt.Errorf("must be a whole number from %s to %s", grouped(int64(v.least)), grouped(int64(v.most)))
 	}
-	*v.n = n
+	*v.n = T(n)
 	return nil
 }
 
-func (v *countValue) String() string {
+func (v *numberValue[T]) String() string {
 	if v.n == nil { // pflag makes a zero value to learn whether the default is one
 		return "0"
 	}
-	return strconv.Itoa(*v.n)
+	return strconv.FormatInt(int64(*v.n), 10)
 }
 
 // Type is what help calls the value.
-func (v *countValue) Type() string { return "int" }
+func (v *numberValue[T]) Type() string { return "int" }
 
 // flagError names the flag, its value and what is allowed.
 func flagError(_ *cobra.Command, err error) error {
@@ -136,10 +142,8 @@ func flagError(_ *cobra.Command, err error) error {
 	case !strings.HasPrefix(must, "strconv."):
 	case kind == "bool":
 		must = "must be true or false"
-	case kind == "uint64":
-		must = "must be a whole number from 0 on, such as 7"
 	default:
-		must = "must be a whole number, such as 7"
+		must = "must be a whole number from 0 on, such as 7"
 	}
 	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), must)
 }

@@ -13,7 +13,7 @@ func TestBadValuesOfFlags(t *testing.T) {
 	}{
 		{`--interval "5": ` + span, []string{"top", "--interval", "5"}},
 		{`--interval "x": ` + span, []string{"tail", "--interval", "x"}},
-		{`--count "many": must be a whole number, such as 7`, []string{"tail", "--count", "many"}},
+		{`--count "many": must be a whole number from 0 to 2,147,483,647`, []string{"tail", "--count", "many"}},
 		{`--older-than "a month": ` + span, []string{"cancel", "--older-than", "a month"}},
 		{`--over "5": ` + span, []string{"retry", "--over", "5"}},
 		{`--rate "x": ` + rate, []string{"retry", "--rate", "x"}},
@@ -28,7 +28,7 @@ func TestBadValuesOfFlags(t *testing.T) {
 		{`--bucket "0s": must be a duration from 1ms to 30d`, []string{"policy", "herd", "zizq", "--bucket", "0s"}},
 		{`--seed "-1": must be a whole number from 0 on, such as 7`, []string{"policy", "herd", "zizq", "--seed", "-1"}},
 		{`--delay "5": ` + span, []string{"enqueue", "x", "--delay", "5"}},
-		{`--priority "high": must be a whole number, such as 7`, []string{"change", "1", "--priority", "high"}},
+		{`--priority "high": must be a whole number from -32,768 to 32,767`, []string{"change", "1", "--priority", "high"}},
 		{`--metadata "ann": must be NAME=VALUE, such as by=ann`, []string{"enqueue", "x", "--metadata", "ann"}},
 		{`--json "maybe": must be true or false`, []string{"ls", "--json=maybe"}},
 		{`--policy "x=1hh": formula "1hh", byte 1: unknown unit "hh"; the units are ms, s, m, h, d`, []string{"ls", "--policy", "x=1hh"}},

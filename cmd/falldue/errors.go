@@ -96,7 +96,7 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 		rows = append(rows, []string{g.Kind, grouped(int64(g.Waiting)), grouped(int64(g.Dead)), words.Span(f.At.Sub(g.Last)) + " ago", words.Names(g.Examples), g.Error})
 	}
 	if err := s.table([]column{
-		{name: "kind", least: 8}, {name: "waiting", right: true}, {name: "dead", right: true}, {name: "last"}, {name: "such as"}, {name: "error", least: 12},
+		{name: "kind", least: 8}, {name: "waiting", right: true}, {name: "dead", right: true}, {name: "last"}, {name: "such as"}, {name: "error", least: 12, prose: true},
 	}, rows); err != nil || !f.More {
 		return err
 	}

@@ -118,7 +118,7 @@ func limitsText(limits []string) string {
 	if len(limits) == 0 {
 		return ""
 	}
-	return "limits are not included, so that tasks may start later: " + strings.Join(limits, ", ") + "\n"
+	return "tasks may start later than shown, because of limits: " + strings.Join(limits, ", ") + "\n"
 }
 
 // stalledKinds lists the kinds with due tasks that the live workers do not do. A given pace is the pace of each kind.
@@ -217,25 +217,25 @@ func printForecast(s screen, f ops.Forecast, pace ops.Pace, limits []string, rel
 		b.WriteString("\n" + text)
 	}
 	if f.All.Unknown > 0 {
-		fmt.Fprintf(&b, "\nthe policy of %s is not known; set it with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))
+		fmt.Fprintf(&b, "\nunknown: no live worker handles the kind of %s; set its policy with --policy KIND=POLICY\n", words.Count(f.All.Unknown, "failed task"))
 	}
 	if n := f.All.Within(len(f.All.Minutes)); n > 0 {
-		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "due in "))
+		fmt.Fprintf(&b, "\n%s\n", minutesChart(f.All.Minutes, "tasks that fall due in each "))
 	}
 	if pace.PerSecond > 0 {
 		text := strconv.FormatFloat(pace.PerSecond, 'g', -1, 64)
 		if pace.Over > 0 {
 			text = strconv.FormatFloat(pace.PerSecond, 'g', 3, 64)
-			fmt.Fprintf(&b, "\nthe live workers have done %s tasks a second in the last %s\n", text, words.Span(pace.Over))
+			fmt.Fprintf(&b, "\nin the last %[2]s, live workers completed %[1]s tasks a second\n", text, words.Span(pace.Over))
 		} else {
 			b.WriteByte('\n')
 		}
 		if stalled := stalledKinds(f, pace); len(stalled) > 0 {
-			fmt.Fprintf(&b, "tasks are due, and no live worker has done any of these kinds: %s\n", strings.Join(stalled, ", "))
+			fmt.Fprintf(&b, "tasks of these kinds are due, and live workers completed none of them: %s\n", strings.Join(stalled, ", "))
 		} else if gone, ok := f.All.Gone(pace.PerSecond); ok {
-			fmt.Fprintf(&b, "at %s tasks a second the backlog is gone after %s, on %s\n", text, words.Span(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
+			fmt.Fprintf(&b, "at %s tasks a second, no due task is left after %s, at %s\n", text, words.Span(gone), f.At.Add(gone).Format(time.DateTime)+" UTC")
 		} else {
-			fmt.Fprintf(&b, "at %s tasks a second some are still due after %s\n", text, words.Span(time.Duration(len(f.All.Minutes))*time.Minute))
+			fmt.Fprintf(&b, "at %s tasks a second, tasks are still due after %s\n", text, words.Span(time.Duration(len(f.All.Minutes))*time.Minute))
 		}
 	}
 	_, err := io.WriteString(s, b.String())

@@ -34,9 +34,9 @@ func TestForecastAndDiff(t *testing.T) {
 		s.failed("charge", 7, time.Minute)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--rate", "0.2", "--for", "90m"),
 			`(?m)^kind +due now +in 1m +in 10m +in 1h +in 1h30m +later +unknown +peak$`, `(?m)^charge +0 +0 +0 +0 +0 +0 +7 +–$`,
-			`(?m)^mail +0 +0 +0 +500 +500 +0 +0 +400 a minute, in (2[5-9]|30)m`, `the policy of 7 failed tasks is not known`, `due in 1m`, `at 0.2 tasks a second the backlog is gone after 0s`)
-		contains(t, s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h"), `(?m)^mail +400 `, `at 2 tasks a second the backlog is gone after 3m20s, on \S+ \S+ UTC`)
-		contains(t, s.run("forecast", "--policy", "10m", "--rate", "0.01"), `at 0.01 tasks a second the backlog is gone after 14h|at 0.01 tasks a second some are still due after 1.0d|at 0.01 tasks a second some are still due after 24h`)
+			`(?m)^mail +0 +0 +0 +500 +500 +0 +0 +400 a minute, in (2[5-9]|30)m`, `unknown: no live worker handles the kind of 7 failed tasks; set its policy`, `tasks that fall due in each 1m`, `at 0.2 tasks a second, no due task is left after 0s`)
+		contains(t, s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h"), `(?m)^mail +400 `, `at 2 tasks a second, no due task is left after 3m20s, at \S+ \S+ UTC`)
+		contains(t, s.run("forecast", "--policy", "10m", "--rate", "0.01"), `at 0.01 tasks a second, no due task is left after 14h|at 0.01 tasks a second, tasks are still due after 1.0d|at 0.01 tasks a second, tasks are still due after 24h`)
 		lines := strings.Split(strings.TrimSpace(s.run("forecast", "--policy", "10m", "--rate", "2", "--for", "1h", "--json")), "\n")
 		var all struct {
 			Kind    string
@@ -72,10 +72,10 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 		}
 		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
 			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"mail\":{\"done\":150},\"report\":{\"done\":50}}}' from falldue_workers")
-		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^kind +due now .* done/min +peak\nmail +400 .* 90 `, `(?m)^the live workers have done 2 tasks a second in the last 1m40s\nat 2 tasks a second the backlog is gone after 3m20s`)
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^kind +due now .* done/min +peak\nmail +400 .* 90 `, `(?m)^in the last 1m40s, live workers completed 2 tasks a second\nat 2 tasks a second, no due task is left after 3m20s`)
 		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"mail",.*"rate":1.5,"gone_seconds":266\.\d+\}`, `"rate":2,"gone_seconds":200\}`)
 		s.db.MustExec("update falldue_workers set recent = '{\"over\":100000000000,\"kinds\":{\"report\":{\"done\":50}}}' where id = 'other'")
-		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^tasks are due, and no live worker has done any of these kinds: mail$`)
+		contains(t, s.run("forecast", "--policy", "10m"), `(?m)^tasks of these kinds are due, and live workers completed none of them: mail$`)
 		contains(t, s.run("forecast", "--policy", "10m", "--json"), `"kind":"",.*"rate":0.5\}`)
 	})
 }
@@ -103,8 +103,8 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--from: backoff: ": {"--from", "nonsense"},
 		`no live worker handles kind mail; set the policy of the code with --from`: nil,
-		"--ramp 0: must be 1 or more":      {"--from", "1h", "--ramp", "0"},
-		"a horizon of 1s: must be 1m0s to": {"--from", "1h", "--for", "1s"},
+		`--ramp "0": must be a whole number from 1 to `:                            {"--from", "1h", "--ramp", "0"},
+		`--for "1s": must be a duration from 1m0s to 365d`:                         {"--from", "1h", "--for", "1s"},
 	} {
 		if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "mail", "1m"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v, want %q", args, err, says)

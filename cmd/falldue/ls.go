@@ -149,7 +149,7 @@ func (l lister) print(tasks []falldue.TaskInfo) error {
 		}
 	}
 	return screenOf(l.cmd).table([]column{
-		{name: "id", right: true}, {name: "queue", least: 8}, {name: "kind", least: 8}, {name: "phase"}, {name: "attempts", right: true}, {name: "when"}, {name: "last error", least: 12},
+		{name: "id", right: true}, {name: "queue", least: 8}, {name: "kind", least: 8}, {name: "phase"}, {name: "attempts", right: true}, {name: "when"}, {name: "last error", least: 12, prose: true},
 	}, rows)
 }
 

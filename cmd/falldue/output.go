@@ -44,6 +44,8 @@ type column struct {
 	// least is the smallest width to which the column shrinks where the table is wider
 	// than the terminal; 0 if it does not shrink.
 	least int
+	// prose is for sentences, whose beginnings matter most. Other cells lose their middles.
+	prose bool
 }
 
 // gap is the number of spaces between columns.
@@ -59,7 +61,10 @@ func (s screen) table(columns []column, rows [][]string) error {
 	widths := s.widths(columns, rows)
 	for i, c := range columns {
 		head[i] = c.name
-		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: widths[i], WidthMaxEnforcer: shorten}
+		configs[i] = table.ColumnConfig{Number: i + 1, WidthMax: widths[i], WidthMaxEnforcer: shortenName}
+		if c.prose {
+			configs[i].WidthMaxEnforcer = shorten
+		}
 		if c.right {
 			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
 		}
@@ -119,6 +124,23 @@ func shorten(s string, most int) string {
 		return s
 	}
 	return text.Trim(s, most-1) + "…"
+}
+
+// shortenName leaves out the middle of a name that is too long: keys often differ only in their ends.
+func shortenName(s string, most int) string {
+	if text.StringWidthWithoutEscSequences(s) <= most {
+		return s
+	}
+	end, width := []rune(s), 0
+	i := len(end)
+	for ; i > 0; i-- {
+		next := text.RuneWidth(end[i-1])
+		if width+next > (most-1)/2 {
+			break
+		}
+		width += next
+	}
+	return text.Trim(s, most-1-width) + "…" + string(end[i:])
 }
 
 // plain returns a text without line ends and other characters by which it could change

@@ -8,11 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// TestTablesFitTheTerminal: a table that is too wide loses the ends of texts, from the last
+// TestTablesFitTheTerminal: a table that is too wide loses the middles of names and the ends of sentences, from the last
 // column that may shrink to the first.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	columns := []column{{name: "id", right: true}, {name: "kind", least: 8}, {name: "error", least: 12}}
+	columns := []column{{name: "id", right: true}, {name: "kind", least: 8}, {name: "error", least: 12, prose: true}}
 	rows := [][]string{{"1", "invoice.send.reminder", "the bank is closed until 9 o'clock, ☃"}, {"1234", "a", "b"}}
 	for width, want := range map[int]string{
 		0: `  id  kind                   error
@@ -24,7 +24,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 1234  a                      b
 `,
 		30: `  id  kind      error
-   1  invoice…  the bank is…
+   1  invo…der  the bank is…
 1234  a         b
 `,
 	} {

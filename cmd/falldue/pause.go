@@ -221,7 +221,7 @@ func printPauses(cmd *cobra.Command, list []ops.Pause, asJSON bool) error {
 		}
 		rows[i] = []string{p.At.Format(time.DateTime), p.String(), until, p.Who, p.Why}
 	}
-	return screenOf(cmd).table([]column{{name: "since (UTC)"}, {name: "subject", least: 12}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12}}, rows)
+	return screenOf(cmd).table([]column{{name: "since (UTC)"}, {name: "subject", least: 12}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12, prose: true}}, rows)
 }
 
 func pauseObject(p ops.Pause) any {
@@ -246,6 +246,18 @@ func confirmSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject, yes bool)
 	return confirm(cmd, says, yes)
 }
 
+// noTask says that no task of the kind and the queue of a subject has its key.
+func noTask(s falldue.Subject) string {
+	text := "no stored task"
+	if s.Kind != "" {
+		text += " of kind " + s.Kind
+	}
+	if s.Queue != "" {
+		text += " in queue " + s.Queue
+	}
+	return text + " has the key " + s.Key
+}
+
 // doubtSubject says which name of a subject no task and no live worker has, or "".
 func doubtSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject) (string, error) {
 	ctx := cmd.Context()
@@ -260,9 +272,9 @@ func doubtSubject(cmd *cobra.Command, o *ops.Ops, s falldue.Subject) (string, er
 		}
 	}
 	if s.Key != "" {
-		page, err := o.Tasks(ctx, ops.Filter{Key: s.Key}, ops.ListOptions{Limit: 1, Quick: true})
+		page, err := o.Tasks(ctx, ops.Filter{Kind: s.Kind, Queue: s.Queue, Key: s.Key}, ops.ListOptions{Limit: 1, Quick: true})
 		if err != nil || len(page.Tasks) == 0 && !page.Bounded {
-			return fmt.Sprintf("no task has the key %s", s.Key), err
+			return noTask(s) + "; done tasks may have been deleted", err
 		}
 	}
 	return "", nil

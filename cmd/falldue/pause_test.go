@@ -25,6 +25,9 @@ func TestPauseAndResume(t *testing.T) {
 			t.Errorf("resume prints %q", got)
 		}
 		contains(t, s.run("ls"), ` due `)
+		s.run("enqueue", "mail", "--key", "order:9")
+		s.run("cancel", "--kind", "mail", "--yes")
+		contains(t, s.run("pause", "key:order:9"), `^paused key:order:9, `)
 		for _, c := range []struct {
 			status int
 			says   string
@@ -33,7 +36,8 @@ func TestPauseAndResume(t *testing.T) {
 			{exitNotFound, `kind:charge is not paused; "falldue pause" lists the pauses`, []string{"resume", "charge"}},
 			{exitUsage, "no task of kind chrage waits, and no live worker handles it; confirm with --yes", []string{"pause", "chrage"}},
 			{exitUsage, "no task is in queue defalt, and no live worker runs the queue; confirm with --yes", []string{"pause", "queue:defalt"}},
-			{exitUsage, "no task has the key customer:8; confirm with --yes", []string{"pause", "key:customer:8"}},
+			{exitUsage, "no stored task has the key customer:8; done tasks may have been deleted; confirm with --yes", []string{"pause", "key:customer:8"}},
+			{exitUsage, "no stored task of kind charge has the key order:9; done tasks may have been deleted; confirm with --yes", []string{"pause", "kind:charge key:order:9"}},
 			{exitUsage, `--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`, []string{"pause", "charge", "--until", "2020-01-01T00:00:00Z"}},
 			{exitUsage, `"noon" is not a time of day such as 09:00`, []string{"pause", "charge", "--until", "noon"}},
 			{exitUsage, `kind "a b": must be`, []string{"pause", "a b"}},

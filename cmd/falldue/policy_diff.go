@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +59,7 @@ func (d *differ) flags(cmd *cobra.Command) {
 	d.picture.flags(cmd)
 	cmd.ValidArgsFunction = d.kindAndPolicy()
 	cmd.Flags().StringVar(&d.from, "from", "", "current policy of the kind (default the policy of most live workers)")
-	cmd.Flags().Int64Var(&d.rate, "ramp", 0, "show steps that let at most this many tasks fall due in a minute")
+	numberVar(cmd.Flags(), &d.rate, "ramp", 0, 1, math.MaxInt64, "show steps that let at most this many tasks fall due in a minute")
 	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp on running workers")
 	cmd.Flags().StringVar(&d.until, "until", "", "with --apply: "+untilUsage)
 	d.applyFlags(cmd)
@@ -140,8 +141,6 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	}
 	ramp := cmd.Flags().Changed("ramp")
 	switch {
-	case ramp && d.rate < 1:
-		return nil, fmt.Errorf("--ramp %d: must be 1 or more", d.rate)
 	case ramp && len(list) > 1:
 		return nil, fmt.Errorf("--ramp with %d policies: must have one", len(list))
 	case d.applies && !ramp:
@@ -237,7 +236,7 @@ func (c candidate) print(s screen) error {
 	}
 	b.Reset()
 	if c.After.Within(len(c.After.Minutes)) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: due in "))
+		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: tasks that fall due in each "))
 	}
 	if c.Herd {
 		fmt.Fprintf(&b, "\nwarning: this causes a retry storm: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))

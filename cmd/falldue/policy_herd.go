@@ -54,7 +54,7 @@ func policyHerdCommand() *cobra.Command {
 	}
 	countVar(cmd.Flags(), &o.Failures, "failures", 100, 1_000_000, "number of tasks that fail")
 	countVar(cmd.Flags(), &o.Retries, "attempts", 5, 1000, "number of retries of each task")
-	boundedSpanVar(cmd.Flags(), &o.Bucket, "bucket", time.Minute, time.Millisecond, "length of the intervals in which retries are counted")
+	boundedSpanVar(cmd.Flags(), &o.Bucket, "bucket", time.Minute, time.Millisecond, longestLimit, "length of the intervals in which retries are counted")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "number that makes the jitter repeatable")
 	picture.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per policy")

@@ -32,8 +32,8 @@ func policyPreviewCommand() *cobra.Command {
 			start := time.Now()
 			if from != "" {
 				var err error
-				if start, err = time.Parse(time.RFC3339, from); err != nil {
-					return mistake(fmt.Errorf("--from: %q is not a time such as 2026-12-11T14:02:00Z", from))
+				if start, err = timeOf("--from", from); err != nil {
+					return err
 				}
 			}
 			previews, err := previewsOf(args, retries)

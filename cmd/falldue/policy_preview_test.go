@@ -68,11 +68,11 @@ func TestPolicyHerdPrintsTheLoad(t *testing.T) {
 func TestPolicyPreviewRefuses(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
-		`--from: "tomorrow" is not a time such as 2026-12-11T14:02:00Z`: {"preview", "zizq", "--from", "tomorrow"},
-		`--retries "0": must be a whole number from 1 to 1,000,000`:     {"preview", "zizq", "--retries", "0"},
-		`unknown name "nonsense"`:                                       {"preview", "nonsense"},
-		`--failures "0": must be a whole number from 1 to 1,000,000`:    {"herd", "zizq", "--failures", "0"},
-		`--bucket "-1s": must be a duration from 1ms to 30d`:            {"herd", "zizq", "--bucket", "-1s"},
+		`--from "tomorrow": must be a time such as 2026-12-11T14:02:00Z`: {"preview", "zizq", "--from", "tomorrow"},
+		`--retries "0": must be a whole number from 1 to 1,000,000`:      {"preview", "zizq", "--retries", "0"},
+		`unknown name "nonsense"`:                                        {"preview", "nonsense"},
+		`--failures "0": must be a whole number from 1 to 1,000,000`:     {"herd", "zizq", "--failures", "0"},
+		`--bucket "-1s": must be a duration from 1ms to 30d`:             {"herd", "zizq", "--bucket", "-1s"},
 	} {
 		if _, err := execute(t, append([]string{"policy"}, args...)...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "ops:") {
 			t.Errorf("%v: status %d, error %v, want %q", args, exitStatus(err), err, says)

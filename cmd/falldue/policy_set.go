@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/user"
 	"time"
@@ -57,7 +58,7 @@ func (f *setter) applyFlags(cmd *cobra.Command) {
 }
 
 func askAboveFlag(cmd *cobra.Command, most *int64, usage string) {
-	cmd.Flags().Int64Var(most, "ask-above", 100, usage)
+	numberVar(cmd.Flags(), most, "ask-above", 100, 0, math.MaxInt64, usage)
 }
 
 // whoFlags adds the flags that say who changes something and why.
@@ -227,11 +228,15 @@ func (r setReport) text() string {
 		}
 		fmt.Fprintf(&b, ", %s\n", untilText(r.Until))
 	}
+	immediately, sooner := "become due immediately", "become due sooner"
+	if n := len(r.Steps); n > 1 { // a task may be among both
+		immediately, sooner = fmt.Sprintf("become due together, in the busiest of the %d steps", n), "become due sooner, spread over the steps"
+	}
 	lines := []struct {
 		n    int64
 		text string
 	}{
-		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, "become due immediately"}, {r.effect.Sooner, "become due sooner"}, {r.effect.Later, "become due later"},
+		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, immediately}, {r.effect.Sooner, sooner}, {r.effect.Later, "become due later"},
 		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait under an unknown policy; set it with --policy"},
 		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
 		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},

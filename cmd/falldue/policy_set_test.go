@@ -81,7 +81,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "clear", "queue:default kind:mail", "--policy", "mail=1h"), `^cleared for queue:default kind:mail\n +400  tasks wait\n +400  become due sooner\n$`)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:mail  4 \* original +\S+ \S+  ann  the provider is slow  0 of 0$`)
 		contains(t, s.run("policy", "history", "queue:default kind:mail"), `(?m)^\S+ \S+  queue:default kind:mail  hold `, `(?m)^\S+ \S+  queue:default kind:mail  cleared `)
-		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: original \+ \d+s, and 9 more steps until original after 9m, until `)
+		contains(t, s.run("policy", "ramp", "mail", "over", "10m", "--policy", "mail=10m", "--yes"), `^set for kind:mail: original \+ \d+s, and 9 more steps until original after 9m, until `, `(?m)^ +\d+  become due together, in the busiest of the 10 steps$`, `(?m)^ +\d+  become due sooner, spread over the steps$`)
 
 		s.run("policy", "slow", "mail", "4x", "--policy", "mail=10m")
 		out, err := s.fails(exitUsage, "policy", "clear", "mail", "--policy", "mail=10m")

@@ -235,7 +235,7 @@ func printOverrides(cmd *cobra.Command, list []ops.Override, asJSON bool) error 
 }
 
 var overrideColumns = []column{
-	{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12},
+	{name: "set (UTC)"}, {name: "subject", least: 12}, {name: "policy", least: 16}, {name: "until (UTC)"}, {name: "who", least: 6}, {name: "why", least: 12, prose: true},
 }
 
 // overrideRow returns the cells of overrideColumns.

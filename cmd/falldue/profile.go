@@ -26,11 +26,11 @@ func (f *profileFlags) flags(cmd *cobra.Command) {
 
 // horizonFlag adds the flag that says how far loads go.
 func (f *profileFlags) horizonFlag(cmd *cobra.Command) {
-	spanVar(cmd.Flags(), &f.horizon, "for", 24*time.Hour, "how far ahead to look")
+	boundedSpanVar(cmd.Flags(), &f.horizon, "for", 24*time.Hour, time.Minute, 365*24*time.Hour, "how far ahead to look")
 }
 
 func (f *profileFlags) limitFlag(cmd *cobra.Command) {
-	boundedSpanVar(cmd.Flags(), &f.limit, "time-limit", time.Minute, time.Nanosecond, "time limit for reading waiting tasks")
+	boundedSpanVar(cmd.Flags(), &f.limit, "time-limit", time.Minute, time.Nanosecond, longestLimit, "time limit for reading waiting tasks")
 }
 
 const profileHelp = `The command reads all waiting tasks once, in two to five seconds for each million, and

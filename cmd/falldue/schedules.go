@@ -69,7 +69,7 @@ func printSchedules(s screen, list []periodic.Info) error {
 	}
 	paused := slices.ContainsFunc(list, func(one periodic.Info) bool { return one.Paused })
 	if paused {
-		columns = append(columns, column{name: "paused by", least: 6}, column{name: "why", least: 12})
+		columns = append(columns, column{name: "paused by", least: 6}, column{name: "why", least: 12, prose: true})
 	}
 	rows := make([][]string, len(list))
 	for i, one := range list {

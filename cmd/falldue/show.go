@@ -215,7 +215,7 @@ func (v view) printSteps(s screen) error {
 		return err
 	}
 	return s.table([]column{
-		{name: "#", right: true}, {name: "step"}, {name: "state"}, {name: "crashes", right: true}, {name: "written (UTC)"}, {name: "result or cursor", least: 12},
+		{name: "#", right: true}, {name: "step"}, {name: "state"}, {name: "crashes", right: true}, {name: "written (UTC)"}, {name: "result or cursor", least: 12, prose: true},
 	}, rows)
 }
 
@@ -236,7 +236,7 @@ func (v view) printPast(s screen) error {
 		return err
 	}
 	if err := s.table([]column{
-		{name: "attempt", right: true}, {name: "ended (UTC)"}, {name: "took", right: true}, {name: "outcome"}, {name: "worker", least: 8}, {name: "error", least: 12},
+		{name: "attempt", right: true}, {name: "ended (UTC)"}, {name: "took", right: true}, {name: "outcome"}, {name: "worker", least: 8}, {name: "error", least: 12, prose: true},
 	}, rows); err != nil {
 		return err
 	}

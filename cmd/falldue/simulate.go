@@ -50,10 +50,10 @@ type simulator struct {
 }
 
 func (s *simulator) flags(cmd *cobra.Command) {
-	boundedSpanVar(cmd.Flags(), &s.scenario.Outage, "outage", 10*time.Minute, 0, "length of the outage, in which all attempts fail")
+	boundedSpanVar(cmd.Flags(), &s.scenario.Outage, "outage", 10*time.Minute, 0, longestLimit, "length of the outage, in which all attempts fail")
 	rateVar(cmd.Flags(), &s.scenario.PerSecond, "per-second", 10, "tasks enqueued in a second")
-	boundedSpanVar(cmd.Flags(), &s.scenario.Handler, "handler", 100*time.Millisecond, 0, "duration of a successful attempt")
-	boundedSpanVar(cmd.Flags(), &s.scenario.Failure, "failure", 0, 0, "duration of a failed attempt (default as a successful one)")
+	boundedSpanVar(cmd.Flags(), &s.scenario.Handler, "handler", 100*time.Millisecond, 0, longestLimit, "duration of a successful attempt")
+	boundedSpanVar(cmd.Flags(), &s.scenario.Failure, "failure", 0, 0, longestLimit, "duration of a failed attempt (default as a successful one)")
 	countVar(cmd.Flags(), &s.scenario.Workers, "workers", 10, 1_000_000, "concurrent handlers of all workers")
 	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
 	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the waiting tasks")

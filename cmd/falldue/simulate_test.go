@@ -76,12 +76,12 @@ func TestLimitsAreNamed(t *testing.T) {
 		report := falldue.NewKind[struct{}]("report", falldue.KindConfig{Policy: policy})
 		falldue.Handle(q, report, func(context.Context, falldue.Task[struct{}]) error { return nil })
 	}, func() {})
-	contains(t, s.run("forecast"), `(?m)^limits are not included, so that tasks may start later: AtMost\(30\) of queue default, InOrder\(\) of kind charge$`, `(?m)^all `)
-	contains(t, s.run("forecast", "--kind", "report"), `\Akind .*\nreport +0 `, `(?m)start later: AtMost\(30\) of queue default$`)
+	contains(t, s.run("forecast"), `(?m)^tasks may start later than shown, because of limits: AtMost\(30\) of queue default, InOrder\(\) of kind charge$`, `(?m)^all `)
+	contains(t, s.run("forecast", "--kind", "report"), `\Akind .*\nreport +0 `, `(?m)because of limits: AtMost\(30\) of queue default$`)
 	contains(t, s.run("forecast", "--kind", "report", "--json"), `(?m)\A{"kind":"report",.*"later":10,.*"limits_not_included":\["AtMost\(30\) of queue default"\]}\n{"kind":"",.*"later":10,`)
 	contains(t, s.run("forecast", "--kind", "unknown"), `\Akind .*\nunknown +0 `)
 	s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
 		"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"failed\":20}}}' from falldue_workers")
-	contains(t, s.run("simulate", "--backlog", "--kind", "charge"), `^400 tasks of kind charge wait; 0\.2 a second arrive, for \d+ handlers\nlimits are not included, .*: AtMost\(30\) of queue default, InOrder\(\) of kind charge\n\npolicy`)
+	contains(t, s.run("simulate", "--backlog", "--kind", "charge"), `^400 tasks of kind charge wait; 0\.2 a second arrive, for \d+ handlers\ntasks may start later than shown, .*: AtMost\(30\) of queue default, InOrder\(\) of kind charge\n\npolicy`)
 	contains(t, s.run("simulate", "--backlog", "--json"), `"limits_not_included":\["AtMost`)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func topCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	spanVar(cmd.Flags(), &every, "interval", 2*time.Second, "time between two refreshes")
-	cmd.Flags().IntVar(&most, "count", 0, "number of refreshes (default 0: no limit)")
+	numberVar(cmd.Flags(), &most, "count", 0, 0, math.MaxInt32, "number of refreshes (default 0: no limit)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker, failed_kinds")
 	return cmd
 }
@@ -259,7 +260,7 @@ func printPulse(s screen, p pulse) error {
 		return err
 	}
 	return s.table([]column{
-		{name: "kind", least: 8}, {name: "fails", right: true}, {name: "done", right: true}, {name: "failed", right: true}, {name: "in", right: true}, {name: "most often", least: 12},
+		{name: "kind", least: 8}, {name: "fails", right: true}, {name: "done", right: true}, {name: "failed", right: true}, {name: "in", right: true}, {name: "most often", least: 12, prose: true},
 	}, rows)
 }
 

@@ -32,7 +32,7 @@ func TestAgesInDays(t *testing.T) {
 	t.Parallel()
 	var d time.Duration
 	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "48h": 48 * time.Hour, "1d30m": 24*time.Hour + 30*time.Minute} {
-		if err := (&spanValue{d: &d}).Set(text); err != nil || d != want {
+		if err := (&spanValue{&d, 0, longestSpan}).Set(text); err != nil || d != want {
 			t.Errorf("%s is %v, error %v", text, d, err)
 		}
 	}

@@ -70,8 +70,18 @@ func sourceOf(err error) string {
 	return ""
 }
 
-// HideIn hides the passwords of DSNs in a text that repeats what a user has typed.
-func HideIn(text string) string { return typed.ReplaceAllString(text, "${1}${3}"+hidden+"${2}${4}") }
+// HideIn hides the passwords of DSNs in a text that repeats what a user has typed. Examples
+// with user:password stay.
+func HideIn(text string) string {
+	return typed.ReplaceAllStringFunc(text, func(source string) string {
+		if strings.Contains(source, example) {
+			return source
+		}
+		return typed.ReplaceAllString(source, "${1}${3}"+hidden+"${2}${4}")
+	})
+}
+
+const example = "user:password@"
 
 var typed = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*(@)|([^\s"':@]+:)\S*(@[a-z0-9]+\()`)
 

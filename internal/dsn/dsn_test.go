@@ -62,6 +62,8 @@ func TestHideInKeepsWhatIsNoDSN(t *testing.T) {
 		`unknown command "postgres://u:S3@CRET@h/db" for "falldue"`: `unknown command "postgres://xxxxx@h/db" for "falldue"`,
 		`subject "u:S3@CRET@tcp(h:3306)/db"`:                        `subject "u:xxxxx@tcp(h:3306)/db"`,
 		"no task has the key mail:ann@shop.example":                 "no task has the key mail:ann@shop.example",
+		"must be postgres://user:password@host/database":            "must be postgres://user:password@host/database",
+		"user:password@tcp(host)/database, sqlite:path":             "user:password@tcp(host)/database, sqlite:path",
 		"https://shop.example/a@b":                                  "https://xxxxx@b",
 	} {
 		if got := dsn.HideIn(text); got != want {
