@@ -50,9 +50,13 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 // learnLimited records the state of the lanes after a claim under limits that began at start.
 func (p *Poller) learnLimited(sources []store.Source, policies []*control.CompiledPolicy, result store.Limited, start time.Time) {
 	last, taken := map[store.Lane]*store.Claim{}, map[store.Lane]int{} // of each lane
+	ours := map[string]bool{}                                          // limits with permits that this claim took
 	for _, c := range result.Claims {
 		last[c.From] = c
 		taken[c.From]++
+		for _, l := range c.Limits {
+			ours[l.Name] = true
+		}
 		if held := p.lanes.HeldUntil(c.From); !held.IsZero() {
 			c.HeldUntil = c.Now - start.Sub(held).Microseconds()
 		}
@@ -75,7 +79,7 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 		if c != nil && rest.Why != store.Outrun { // an outrun claim may leave tasks before its last one
 			p.lanes.Advance(at, start.Add(policies[i].DelayIn(at)-store.Duration(c.Now-c.Anchor)), c.Anchor)
 		}
-		p.park(at, rest, start)
+		p.park(at, rest, start, ours[rest.Name])
 	}
 	if len(emptied) > 0 && (p.lanes.Emptied(emptied, took, start) || len(took) > 0) {
 		p.search.makeDueSoon()
@@ -83,8 +87,13 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 	p.lanes.Open(result.Open)
 }
 
-// park makes a lane wait for the limit that has held back its tasks, if any. The claim began at start.
-func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
+// park makes a lane wait for the limit that has held back its tasks, if any. The claim began at start. If it
+// took permits of the limit, as ours reports, this process knows when their tasks end, and need not try to find out.
+func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time, ours bool) {
+	least := time.Duration(0)
+	if ours {
+		least = maxSlotWait
+	}
 	switch rest.Why {
 	case store.Saturated:
 		if next := rest.Next; next != nil && next.Queue == p.Queue { // the tracker knows only lanes of this queue
@@ -95,9 +104,9 @@ func (p *Poller) park(at store.Lane, rest store.Rest, start time.Time) {
 				return
 			}
 		}
-		p.lanes.Park(at, rest.Name, rest.Wait, p.search.every)
+		p.lanes.Park(at, rest.Name, rest.Wait, least, p.search.every)
 	case store.Outrun:
-		p.lanes.Park(at, rest.Name, 0, maxSlotWait)
+		p.lanes.Park(at, rest.Name, 0, least, maxSlotWait)
 	default:
 	}
 }

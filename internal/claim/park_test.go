@@ -54,3 +54,41 @@ func TestHotKeysAreNotHammered(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimsWaitForTasksOfThisProcess: a claim takes the last permit of a limit that several keys share. No claim tries
+// these keys again until the task ends and frees the permit.
+func TestClaimsWaitForTasksOfThisProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ends = 79 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		limit := store.Limit{Name: "kind k running", Form: store.Running, Most: 1}
+		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq()), Limits: []store.Limit{limit}}}
+		start := time.Now()
+		var times []time.Duration // of the claims
+		p := newTestPoller(PollerConfig{
+			Queue: "default", Budget: run.NewBudget(10, 0), Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Limiter: NewLimiter(nil, handlers),
+			Table: fakeTable{limited: func(p store.ClaimParams) (result store.Limited, err error) {
+				if times = append(times, time.Since(start)); len(times) > 1 {
+					cancel()
+				}
+				c := &store.Claim{From: p.Sources[0].Lane, Limits: p.Sources[0].Limits}
+				c.Place = 1
+				result.Claims = []*store.Claim{c}
+				result.Rests = slices.Repeat([]store.Rest{{Why: store.Saturated, Name: limit.Name}}, len(p.Sources))
+				return result, nil
+			}},
+			Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
+		}, fakeFinder{})
+		for i := range 3 {
+			p.lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())
+		}
+		p.search.at = time.Now().Add(time.Hour)
+		time.AfterFunc(ends, func() { p.Freed([]string{limit.Name}) })
+		p.work(ctx)
+		if want := []time.Duration{0, ends}; !slices.Equal(times, want) {
+			t.Errorf("claims after %v, want %v", times, want)
+		}
+	})
+}

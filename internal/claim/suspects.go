@@ -295,7 +295,7 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 		if len(claims) > 0 {
 			p.lanes.Took(at, len(claims))
 		}
-		p.park(at, rest, start)
+		p.park(at, rest, start, len(claims) > 0)
 		return nil
 	case complete:
 		p.learn([]store.Lane{at}, []store.Source{from}, []*control.CompiledPolicy{r}, claims, room, start)

@@ -82,7 +82,7 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 		const many, most = 1000, 100
 		for i := range many {
 			l.Hint(lane("held", i), time.Now().Add(-time.Hour))
-			l.Park(lane("held", i), fmt.Sprint("limit of ", i), 0, time.Second)
+			l.Park(lane("held", i), fmt.Sprint("limit of ", i), 0, 0, time.Second)
 		}
 		time.Sleep(time.Minute)
 		for i := range most / 2 {
@@ -129,7 +129,7 @@ func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 				l.BeginLimited()
 				due := l.Due(time.Now(), 256)
 				for _, at := range due {
-					l.Park(at, "limit of "+at.Key, 0, time.Second)
+					l.Park(at, "limit of "+at.Key, 0, 0, time.Second)
 				}
 				if len(due) > 0 {
 					lanes, claims = lanes+len(due), claims+1

@@ -54,9 +54,9 @@ const (
 	maxGrain = 2048 * time.Millisecond
 )
 
-// Park makes claims leave out a due lane for wait. If wait is 0, the time is a guess, doubled from try to
-// try up to most. If a permit of the limit was freed since the claim began, the lane stays due.
-func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
+// Park makes claims leave out a due lane for wait. If wait is 0, the time is a guess from least on, doubled from try
+// to try up to most. If a permit of the limit was freed since the claim began, the lane stays due.
+func (l *Tracker) Park(at store.Lane, limit string, wait, least, most time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.Lanes[at]
@@ -67,7 +67,7 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, most time.Duration) {
 	guess := wait == 0
 	if guess {
 		lanes := time.Duration(l.guessed)
-		least, most := max(minPark, lanes*time.Second/firstRate), max(most, minPark, lanes*time.Second/guessRate)
+		least, most := max(least, minPark, lanes*time.Second/firstRate), max(most, minPark, lanes*time.Second/guessRate)
 		f.wait = min(max(2*f.wait, least), most)
 		wait = f.wait/2 + rand.N(f.wait/2)
 	}

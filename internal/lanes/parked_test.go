@@ -19,7 +19,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		hold := func(wait time.Duration) time.Duration {
 			t.Helper()
 			start := time.Now()
-			known.Park(at, "limit", wait, releasePause)
+			known.Park(at, "limit", wait, 0, releasePause)
 			if due := known.Due(start, 1); len(due) > 0 && wait > 0 {
 				t.Errorf("the lane is due while the limit holds it back")
 			}
@@ -47,7 +47,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 			t.Errorf("under a rate that admits a task in 3s the lane is held back for %v", got)
 		}
 		// A permit that this process frees makes the lane due, even while the claim is under way.
-		known.Park(at, "limit", time.Hour, releasePause)
+		known.Park(at, "limit", time.Hour, 0, releasePause)
 		known.Freed([]string{"another limit"})
 		if due := known.Due(time.Now(), 1); len(due) != 0 {
 			t.Error("the permit of another limit makes the lane due")
@@ -91,7 +91,7 @@ func TestHeldUntil(t *testing.T) {
 		}
 	}
 	park := func(wait time.Duration) func(*Tracker, store.Lane) {
-		return func(l *Tracker, at store.Lane) { l.Park(at, "limit", wait, releasePause) }
+		return func(l *Tracker, at store.Lane) { l.Park(at, "limit", wait, 0, releasePause) }
 	}
 	freed := func(l *Tracker) { time.Sleep(time.Second); l.Freed([]string{"limit"}) }
 	found := func(l *Tracker) { time.Sleep(time.Second); l.Open([]string{"limit"}) }

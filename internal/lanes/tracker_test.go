@@ -189,7 +189,7 @@ func TestLanesAreTimedAnew(t *testing.T) {
 	l.Found([]FirstTask{{Lane: lane("found", 1), Due: now.Add(30 * time.Minute), Delay: time.Hour, Anchor: 7}})
 	l.Hint(lane("new", 0), now.Add(40*time.Minute))
 	l.Hint(lane("held", 2), now.Add(time.Hour))
-	l.Park(lane("held", 2), "k:held", time.Hour, time.Hour)
+	l.Park(lane("held", 2), "k:held", time.Hour, 0, time.Hour)
 	delay = 10 * time.Minute
 	l.Retime()
 	l.Retime() // again changes nothing
