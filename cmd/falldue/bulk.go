@@ -260,11 +260,11 @@ func (b *bulkCommand) print(cmd *cobra.Command, r ops.BulkReport) (err error) {
 		}
 		text := fmt.Sprintf("%s %s", done, tasksText(r.Changed))
 		if r.Left > 0 {
-			text += fmt.Sprintf(", and left %s that run or were changed in the meantime", grouped(r.Left))
+			text += fmt.Sprintf(", and skipped %s that were running, or changed in the meantime", grouped(r.Left))
 		}
 		text += "\n"
 		if r.Undecodable > 0 {
-			text += fmt.Sprintf("left %s whose payloads could not be decoded to match them\n", tasksText(r.Undecodable))
+			text += fmt.Sprintf("skipped %s with payloads that could not be decoded\n", tasksText(r.Undecodable))
 		}
 		for _, f := range r.Failures {
 			text += plain(strings.ReplaceAll(f.Err.Error(), "falldue: ", "")) + "\n"

@@ -128,7 +128,7 @@ func TestTasksThatCannotBeDecodedAreReported(t *testing.T) {
 	t.Parallel()
 	report := ops.BulkReport{Changed: 3, Undecodable: 1200, After: 7}
 	for asJSON, want := range map[bool]string{
-		false: "cancelled 3 tasks\nleft 1,200 tasks whose payloads could not be decoded to match them\n",
+		false: "cancelled 3 tasks\nskipped 1,200 tasks with payloads that could not be decoded\n",
 		true:  `{"dry_run":false,"changed":3,"left":0,"failed":0,"failures":[],"undecodable":1200,"after":7}` + "\n",
 	} {
 		var out strings.Builder

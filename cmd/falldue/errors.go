@@ -81,7 +81,7 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 		fmt.Fprintf(&b, "%s\n", plain(fmt.Sprintf("kind %s fails: %v", k.Kind, k)))
 	}
 	if len(f.Groups) == 0 {
-		b.WriteString("no task waits for a retry, and none is dead\n")
+		b.WriteString("no failed task is waiting for a retry, and no task is dead\n")
 		_, err := io.WriteString(s, b.String())
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 func TestErrorsAndTopNameFailingKinds(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, engine string) {
 		s := openShop(t, engine)
-		if got := s.run("errors"); got != "no task waits for a retry, and none is dead\n" {
+		if got := s.run("errors"); got != "no failed task is waiting for a retry, and no task is dead\n" {
 			t.Errorf("errors prints %q", got)
 		}
 		s.serve("other") // which leaves the failed tasks as they are

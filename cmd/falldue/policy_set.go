@@ -203,9 +203,9 @@ func (r setReport) warning() string {
 		n    int64
 		text string
 	}{
-		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks no attempt, so that they die"},
+		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks without an attempt, so they die"},
 		{r.effect.Unknown, "changes %s waiting tasks under an unknown policy (set it with --policy)"},
-		{r.effect.UnknownExhausted, "leaves %s of those no attempt, so that they die"},
+		{r.effect.UnknownExhausted, "leaves %s of these without an attempt, so they die"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf(part.text, grouped(part.n)))
@@ -238,8 +238,8 @@ func (r setReport) text() string {
 	}{
 		{r.effect.Tasks, "tasks wait"}, {r.effect.AtOnce, immediately}, {r.effect.Sooner, sooner}, {r.effect.Later, "become due later"},
 		{r.effect.Exhausted, "have no attempt left, and die when they fall due"}, {r.effect.Unknown, "more wait under an unknown policy; set it with --policy"},
-		{r.effect.UnknownExhausted, "of those have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
-		{r.effect.AtEnd, "become due when it ends at " + timeText(r.Until)},
+		{r.effect.UnknownExhausted, "of these have no attempt left"}, {r.effect.Own, "more keep their per-task policy"},
+		{r.effect.AtEnd, "become due when the override ends at " + timeText(r.Until)},
 	}
 	for i, line := range lines {
 		if i == 0 || line.n > 0 {
@@ -256,9 +256,9 @@ func (r setReport) text() string {
 func (r setReport) ownText() string {
 	switch {
 	case r.Policy != "":
-		return "tasks with that per-task policy follow"
+		return "tasks with that per-task policy follow the override"
 	case r.IncludeOwn:
-		return "tasks with a per-task policy follow, too"
+		return "tasks with a per-task policy follow the override, too"
 	}
 	return "tasks with a per-task policy keep it"
 }

@@ -30,9 +30,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			args   []string
 		}{
 			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
-			{exitUsage, "leaves 400 waiting tasks no attempt, so that they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
+			{exitUsage, "leaves 400 waiting tasks without an attempt, so they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
 			{exitUsage, "changes 400 waiting tasks under an unknown policy (set it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
-			{exitUsage, "and leaves 400 of those no attempt", []string{"set", "mail", "attempts 1"}},
+			{exitUsage, "and leaves 400 of these without an attempt", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
@@ -106,8 +106,8 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("policy", "set", "mial", "1h", "--dry-run"), `\nno task of kind mial waits, and no live worker handles it\n$`)
 
 		contains(t, s.run("policy", "set", "key:customer:7", "attempts 50", "--yes"), `^set for key:customer:7: attempts 50, until it is cleared\n +0  tasks wait\ntasks with a per-task policy keep it\n$`)
-		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a per-task policy follow, too\n$`)
-		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that per-task policy follow\n$`)
+		contains(t, s.run("policy", "set", "mail", "2 * original", "--include-own", "--policy", "mail=10m", "--dry-run"), `\ntasks with a per-task policy follow the override, too\n$`)
+		contains(t, s.run("policy", "set", "policy:0123456789abcdef", "2 * original", "--dry-run"), `\ntasks with that per-task policy follow the override\n$`)
 		contains(t, s.run("policy", "set", "mail", "2 * original", "--policy", "mail=10m", "--dry-run", "--json"), `"own_follow":false`)
 		for want, args := range map[string][]string{
 			`--until: "2020-01-01T00:00:00Z" is in the past: must be after 20`: {"set", "mail", "2 * original", "--until", "2020-01-01T00:00:00Z"},
@@ -118,7 +118,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 				t.Errorf("%v printed %q, error %v, want %q", args, out, err, want)
 			}
 		}
-		contains(t, s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m", "--dry-run"), `(?m)^ +400  become due when it ends at `)
+		contains(t, s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m", "--dry-run"), `(?m)^ +400  become due when the override ends at `)
 		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m$`)
 		s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m")
 		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m; now on hold, set for kind:mail until .* UTC\)?$`)

@@ -144,7 +144,7 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 		if s.kind != "" {
 			tasks += " of kind " + s.kind
 		}
-		if _, err := fmt.Fprintf(screen, "%s wait; %s a second arrive, for %s\n%s\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler"), limitsText(s.limits)); err != nil {
+		if _, err := fmt.Fprintf(screen, "%s wait; %s new tasks arrive per second, for %s\n%s\n", tasks, strconv.FormatFloat(s.scenario.PerSecond, 'g', 3, 64), counted(s.scenario.Workers, "handler"), limitsText(s.limits)); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
 			"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"done\":20}}}' from falldue_workers")
 		out := s.run("simulate", "--backlog", "--kind", "charge", "10m", "1h", "--outage", "5m", "--handler", "1s", "--policy", "charge=40m", "--policy", "2d")
-		contains(t, out, `^400 tasks of kind charge wait; 0\.2 a second arrive, for 20 handlers\n\n`, `(?m)^policy +failed +retries +dead +busiest minute +longest wait +recovered +later$`,
+		contains(t, out, `^400 tasks of kind charge wait; 0\.2 new tasks arrive per second, for 20 handlers\n\n`, `(?m)^policy +failed +retries +dead +busiest minute +longest wait +recovered +later$`,
 			`(?m)^current policy +\d\d +4\d\d +0 +[2-4]\d\d +(1[89]\S*s|20s) +after \S+ +0$`, `(?m)^10m +4\d\d +[89]\d\d +0 `, `(?m)^1h +\d\d +4\d\d +0 `)
 		out = s.run("simulate", "--backlog", "--policy", "charge=40m", "--policy", "2d", "--json", "--workers", "30")
 		contains(t, out, `^{"policy":"current policy",.*"later":1\d,"backlog":410,"per_second":0\.2,"workers":30}\n$`)
@@ -82,6 +82,6 @@ func TestLimitsAreNamed(t *testing.T) {
 	contains(t, s.run("forecast", "--kind", "unknown"), `\Akind .*\nunknown +0 `)
 	s.db.MustExec("insert into falldue_workers (id, started_at, seen_at, info, recent) select 'other', " +
 		"seen_at, seen_at, info, '{\"over\":100000000000,\"kinds\":{\"charge\":{\"failed\":20}}}' from falldue_workers")
-	contains(t, s.run("simulate", "--backlog", "--kind", "charge"), `^400 tasks of kind charge wait; 0\.2 a second arrive, for \d+ handlers\ntasks may start later than shown, .*: AtMost\(30\) of queue default, InOrder\(\) of kind charge\n\npolicy`)
+	contains(t, s.run("simulate", "--backlog", "--kind", "charge"), `^400 tasks of kind charge wait; 0\.2 new tasks arrive per second, for \d+ handlers\ntasks may start later than shown, .*: AtMost\(30\) of queue default, InOrder\(\) of kind charge\n\npolicy`)
 	contains(t, s.run("simulate", "--backlog", "--json"), `"limits_not_included":\["AtMost`)
 }

@@ -161,7 +161,7 @@ b       v1.2.4   0 of 10     0       0      1  1h  5s ago            default
 c       v1.2.4   0 of 10     0       0      1  1h  5s ago            mails
 d       v1.2.3   0 of 10     0       0      1  1h  2m ago, lost      default
 
-kinds for which workers have different policies, as while a release is being deployed:
+kinds for which workers have different policies, as during a deployment:
 kind    workers  releases  policy
 charge        2  v1.2.4    delay 1m
 charge        1  v1.2.3    delay 1h
@@ -170,7 +170,7 @@ worker c cannot read pauses, overrides and cancellations: permission denied
 worker c cannot read per-task policy e0d34d2987c16f66, and does not run its tasks: unknown name
 2 workers cannot apply the pause of shard:3, so its tasks still run there (b c): not known
 1 worker cannot apply the policy that is set for kind:charge, so "delay 1m" stays in effect there (b): too large
-all 10 handlers of queue mails run, and its tasks wait until one is free
+all 10 handlers of queue mails are busy: its tasks wait until a handler is free
 no live worker handles kind thumbnail in queue images, where tasks wait
 `
 	if got != want || !f.attention() {

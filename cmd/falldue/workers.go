@@ -131,9 +131,9 @@ func (f fleet) print(s screen) error {
 	if len(rows) > 0 {
 		title := "\n"
 		if differ {
-			title = "\nkinds for which workers have different policies, as while a release is being deployed:\n"
+			title = "\nkinds for which workers have different policies, as during a deployment:\n"
 			if f.kinds {
-				title = "\nworkers have different policies for a kind, as while a release is being deployed:\n"
+				title = "\nworkers have different policies for a kind, as during a deployment:\n"
 			}
 		}
 		if _, err := io.WriteString(s, title); err != nil {
@@ -163,7 +163,7 @@ func (f fleet) print(s screen) error {
 		fmt.Fprintln(&b, plain(r.String()))
 	}
 	for _, h := range f.busy {
-		fmt.Fprintf(&b, "all %s of queue %s run, and its tasks wait until one is free\n", counted(h.Concurrency, "handler"), plain(h.Queue))
+		fmt.Fprintf(&b, "all %s of queue %s are busy: its tasks wait until a handler is free\n", counted(h.Concurrency, "handler"), plain(h.Queue))
 	}
 	for _, u := range f.unhandled {
 		fmt.Fprintf(&b, "no live worker handles kind %s in queue %s, where tasks wait\n", plain(u.Kind), plain(u.Queue))
