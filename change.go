@@ -97,20 +97,20 @@ func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error
 	return q.act(ctx, p, expected)
 }
 
-// newPayload returns the payload that replaces the one of a task, as it is stored.
+// newPayload returns the new payload of a task, as it is stored.
 func (q *Queue) newPayload(ctx context.Context, id int64, args any) (string, error) {
 	payload, err := toStore("payload", args, q.cfg.MaxPayload)
 	if err != nil {
 		return "", err
 	}
-	t, err := q.store.Task(ctx, id) // whose kind stays
+	t, err := q.store.Task(ctx, id) // its kind does not change
 	if err != nil {
 		return "", err
 	}
 	return encode(q.cfg.Codec, payloadOf(t.Kind), payload)
 }
 
-// act does an action to one task. The error says what is expected of the task.
+// act does an action to one task. expected describes, for the error, a task that allows the action.
 func (q *Queue) act(ctx context.Context, p store.ActParams, expected string) error {
 	acted, err := q.store.Act(ctx, p)
 	if err != nil {
@@ -126,8 +126,7 @@ func (q *Queue) act(ctx context.Context, p store.ActParams, expected string) err
 	return nil
 }
 
-// notActed returns the error of an action on a task that does not exist, or that is not as the
-// action expects it.
+// notActed returns the error of an action on a task that does not exist, or does not allow the action.
 func (q *Queue) notActed(ctx context.Context, p store.ActParams, expected string) error {
 	id := p.IDs[0]
 	t, err := q.store.Task(ctx, id)
@@ -141,7 +140,8 @@ func (q *Queue) notActed(ctx context.Context, p store.ActParams, expected string
 	return fmt.Errorf("%w: task %d is %s; expected %s", ErrWrongState, id, found, expected)
 }
 
-// acted tells workers of an action, and opens or cancels what runs after the tasks.
+// acted notifies workers of an action, and unblocks or cancels tasks that run after the changed
+// ones.
 func (q *Queue) acted(ctx context.Context, a store.Action, acted store.Acted) {
 	if acted.Members {
 		q.judgeMembers(ctx, acted.Done)
@@ -153,8 +153,8 @@ func (q *Queue) acted(ctx context.Context, a store.Action, acted store.Acted) {
 	}
 }
 
-// judgeMembers opens what may run after members that have ended. A worker does what it fails to do,
-// at the worker's next check of all dependencies.
+// judgeMembers unblocks tasks after their members, which are their dependencies, have ended. If it fails, a worker does
+// so at its next check of all dependencies.
 func (q *Queue) judgeMembers(ctx context.Context, members []int64) {
 	upkeep.NewFlowKeeper(q.store, func(context.Context, string) { q.Wake() }, q.cfg.Logger).JudgeFor(ctx, members)
 }

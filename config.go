@@ -350,8 +350,8 @@ func (k KindConfig) retention(c Config) run.Retention {
 	}
 }
 
-// retentionOfOthers returns how long finished tasks stay in the table whose kinds the worker does
-// not handle. A worker that handles them may keep the done ones.
+// retentionOfOthers returns the retention of finished tasks of kinds that the worker does not handle. A worker that
+// handles such a kind may keep its done tasks.
 func (c Config) retentionOfOthers() run.Retention {
 	r := KindConfig{}.retention(c)
 	if c.DoneRetention == 0 {
@@ -360,7 +360,7 @@ func (c Config) retentionOfOthers() run.Retention {
 	return r
 }
 
-// kept returns a retention as the cleaner takes it.
+// kept returns a retention in the cleaner's form.
 func kept(d time.Duration) time.Duration {
 	switch d {
 	case Forever:

@@ -70,7 +70,7 @@ func (k Kind[A]) enqueue(ctx context.Context, q *Queue, tx Tx, args []A, opts []
 // Params returns a task of this kind for [Queue.EnqueueMany]. It stores nothing. EnqueueMany reports invalid
 // arguments.
 func (k Kind[A]) Params(args A, opts ...EnqueueOptions) EnqueueParams {
-	return newParams(k.kind, args, slices.Clone(opts)) // the caller may change its own
+	return newParams(k.kind, args, slices.Clone(opts)) // the caller may change its slice
 }
 
 // EnqueueMany stores tasks of any kinds in its own transaction, all or none, and returns their
@@ -133,10 +133,10 @@ func throughMiddleware(ctx context.Context, tx Tx, fn EnqueueFunc, n int, params
 	if n == 0 {
 		return nil, nil
 	}
-	tasks := make([]EnqueueParams, n) // its own, which it may change
+	tasks := make([]EnqueueParams, n) // middleware may change this copy
 	for i := range tasks {
 		p := params(i)
-		p.key, p.own = p.taskKey(), false // the caller may have passed it twice
+		p.key, p.own = p.taskKey(), false // the caller may have passed the task twice
 		tasks[i] = p
 	}
 	receipts, err := fn(ctx, tx, tasks)

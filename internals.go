@@ -17,11 +17,11 @@ import (
 	"github.com/falldue/falldue/internal/worker"
 )
 
-// internals is what other packages of this module use of a queue. Each package declares the
-// methods that it needs as an interface, and gets them from [hooks.Of].
+// internals has the methods of a queue that only other packages of this module use. Each package declares the methods
+// that it needs as an interface, and gets them from [hooks.Of].
 type internals struct{ q *Queue }
 
-// taskInternals is what packages tasktest and steps use of a task.
+// taskInternals has the methods of a task for packages tasktest and steps.
 type taskInternals struct{ calls *hooks.TaskCalls }
 
 // SetCalls sets what the methods of the task call, and Calls returns it, or nil.
@@ -33,7 +33,7 @@ func (s internals) Decoded(p Place, stored []byte) ([]byte, error) {
 	return decode(s.q.cfg.Codec, p, stored)
 }
 
-// paramsInternals is what package signals uses of a task that will be enqueued.
+// paramsInternals has the methods of a task to enqueue for package signals.
 type paramsInternals struct{ *EnqueueParams }
 
 // Queue returns the queue in which the task will wait.
@@ -67,7 +67,7 @@ func (s internals) SparseLogger() *slog.Logger {
 	return retry.Sparse(s.q.cfg.Logger, s.q.store.Classify, s.q.observer.Trouble)
 }
 
-// Health returns what is known of the worker of this process.
+// Health returns the health of this process's worker.
 func (s internals) Health() worker.Health { return s.q.life.Health(s.q.store) }
 
 // Enqueued wakes the workers for tasks that have been stored.
@@ -75,9 +75,9 @@ func (s internals) Enqueued(entries []store.Entry) { s.q.announce(entries) }
 
 // For package tasktest:
 
-// RunOne claims the task that is due first, runs its handler in this goroutine, and settles it. If
-// no task is due that the queue would run, it returns nil, and how long it is until the next one
-// falls due or a limit admits one, or a negative duration.
+// RunOne claims the task that is due first, runs its handler in this goroutine, and settles it. If there is no due task
+// for the queue to run, RunOne returns nil and the time until one falls due or a limit admits one. The time is negative
+// if there is none.
 func (s internals) RunOne(ctx context.Context) (ran *worker.Ran, next time.Duration, err error) {
 	err = s.step(ctx, func(w *worker.Worker) error {
 		ran, next, err = w.RunOne(ctx)
@@ -86,8 +86,8 @@ func (s internals) RunOne(ctx context.Context) (ran *worker.Ran, next time.Durat
 	return ran, next, err
 }
 
-// CleanAndJudge does two jobs that a worker does from time to time: it deletes the finished tasks whose
-// retention has expired, and it opens or cancels tasks after the end of their dependencies.
+// CleanAndJudge does two jobs that a worker does from time to time: it deletes the finished tasks whose retention has
+// expired, and it unblocks or cancels tasks whose dependencies have ended.
 func (s internals) CleanAndJudge(ctx context.Context) error {
 	return s.step(ctx, func(w *worker.Worker) error { return w.CleanAndJudge(ctx) })
 }
@@ -296,8 +296,8 @@ func (s internals) StoredNote(notes []Note) (Note, error) {
 	return n.stored()
 }
 
-// AddTicker adds a function that enqueues the periodic tasks that are due, and returns how long it
-// is until the next one is, or a negative duration. Package tasktest calls it.
+// AddTicker adds a function that enqueues the periodic tasks that are due, and returns the time until the next one is
+// due, or a negative duration if there is none. Package tasktest calls it.
 func (s internals) AddTicker(t func(context.Context) (next time.Duration, err error)) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()
@@ -349,7 +349,8 @@ func (s internals) Change(ctx context.Context, subject Subject, until time.Time,
 	return s.q.change(ctx, subject, until, c)
 }
 
-// Acted notifies workers of an action, and opens or cancels tasks that depend on the changed ones.
+// Acted notifies workers of an action, and unblocks or cancels tasks that depend on the changed
+// ones.
 func (s internals) Acted(ctx context.Context, a store.Action, acted store.Acted) {
 	s.q.acted(ctx, a, acted)
 }

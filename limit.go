@@ -28,7 +28,7 @@ type Limit interface {
 	settings() limit
 }
 
-// limit is what all limits are made of. The zero limit is none.
+// limit is the content of every limit. The zero limit limits nothing.
 type limit struct {
 	form   store.LimitForm
 	most   int

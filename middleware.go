@@ -59,8 +59,8 @@ func limitTime(kinds time.Duration) func(handlerFunc) handlerFunc {
 	}
 }
 
-// addCause adds to a handler's error why its context ended. It is inside of what
-// ends the context, so that it sees the first cause.
+// addCause adds the cause of the context's end to a handler's error. It runs inside the function that ends the context,
+// so it sees the first cause.
 func addCause(next handlerFunc) handlerFunc {
 	return func(ctx context.Context, r *run.Run) error { return withCause(ctx, next(ctx, r)) }
 }
@@ -73,7 +73,7 @@ func withCause(ctx context.Context, err error) error {
 	return err
 }
 
-// given returns middleware as it was passed to a method, and none and an error if one is nil.
+// given returns the middleware that was passed to a method. If one of it is nil, given returns only an error.
 func given[M Middleware | EnqueueMiddleware](method string, list []M) ([]M, error) {
 	if slices.ContainsFunc(list, func(m M) bool { return m == nil }) {
 		return nil, invalid("%s was called with nil middleware", method)
@@ -81,7 +81,7 @@ func given[M Middleware | EnqueueMiddleware](method string, list []M) ([]M, erro
 	return list, nil
 }
 
-// refuse is middleware that stores nothing, for an error.
+// refuse returns middleware that stores nothing and returns an error.
 func refuse(err error) EnqueueMiddleware {
 	return func(EnqueueFunc) EnqueueFunc {
 		return func(context.Context, Tx, []EnqueueParams) ([]Receipt, error) { return nil, err }
@@ -117,7 +117,7 @@ func handlerAround(inner handlerFunc, list []Middleware) handlerFunc {
 	}
 }
 
-// recovered makes an error of a panic of middleware.
+// recovered turns a panic of middleware into an error.
 func recovered(fn HandlerFunc) HandlerFunc {
 	return func(ctx context.Context, run *Run) (err error) {
 		defer func() {
@@ -143,7 +143,7 @@ func stackOf(err error) string {
 	return ""
 }
 
-// stuckFailure returns how the run of a stuck handler ends. err says that it is stuck.
+// stuckFailure returns the outcome of a stuck handler's run. err is the error that describes the stuck handler.
 func (c Config) stuckFailure(r *run.Run, err error) *outcome.Failure {
 	if c.OnStuck == nil {
 		return readError(err)
@@ -196,10 +196,10 @@ type Middleware func(next HandlerFunc) HandlerFunc
 type Run struct {
 	RunInfo
 	task runCalls
-	read func(error) error // makes of an error of middleware what decides the outcome
+	read func(error) error // turns an error of middleware into the error that decides the outcome
 }
 
-// runCalls is what the methods of a Run call: a *taskRun.
+// runCalls has the calls of a Run's methods: a *taskRun.
 type runCalls interface {
 	DoneTx(ctx context.Context, tx store.Tx) error
 	WouldEnd(f *outcome.Failure) outcome.Outcome

@@ -15,8 +15,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// publisher passes on what a worker does to the hooks and the subscriptions of its queue.
-// Its methods are cheap while there are none. A nil publisher has none.
+// publisher passes a worker's events on to the hooks and the subscriptions of its queue. Its methods are cheap while
+// there are no receivers. A nil publisher has none.
 type publisher struct {
 	hooks    Hooks
 	log      *slog.Logger
@@ -38,7 +38,7 @@ func (o *publisher) Started(r *run.Run) {
 	}
 }
 
-// ended passes on how a run has ended. next is in how long the task falls due again.
+// Ended passes on the end of a run. next is the time until the task falls due again.
 func (o *publisher) Ended(r *run.Run, end outcome.Outcome, next time.Duration) {
 	if o.wantsEvents() {
 		o.publish(Event{RunInfo: RunInfo(r.Info()), Outcome: Outcome(end), Err: reasonOf(r), Took: r.Took, Next: next})
@@ -67,21 +67,21 @@ func (o *publisher) publish(e Event) {
 	}
 }
 
-// Overtime passes on that a handler has not returned although its timeout has passed.
+// Overtime passes on that a handler has not returned after its timeout.
 func (o *publisher) Overtime(r *run.Run, timeout time.Duration) {
 	if hook := o.hooks.Overtime; hook != nil {
 		o.guard(func() { hook(Event{RunInfo: RunInfo(r.Info()), Took: timeout}) })
 	}
 }
 
-// Swept passes on what a search of a queue found that began at start.
+// Swept passes on the result of a search of a queue. The search began at start.
 func (o *publisher) Swept(queue string, lanes int, start time.Time, err error) {
 	if o != nil {
 		o.statement(o.hooks.Sweep, StatementStats{Queue: queue, Lanes: lanes}, start, err)
 	}
 }
 
-// Claimed passes on what a claim took that began at start.
+// Claimed passes on the result of a claim. The claim began at start.
 func (o *publisher) Claimed(queue string, wanted int, claims []*store.Claim, start time.Time, err error) {
 	if o == nil || o.hooks.Claim == nil {
 		return
@@ -95,14 +95,14 @@ func (o *publisher) Claimed(queue string, wanted int, claims []*store.Claim, sta
 	o.statement(o.hooks.Claim, stats, start, err)
 }
 
-// Settled passes on what a statement left that began at start.
+// Settled passes on the result of a statement that settles tasks. The statement began at start.
 func (o *publisher) Settled(tasks int, left store.Unsettled, start time.Time, err error) {
 	if o != nil {
 		o.statement(o.hooks.Settle, StatementStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked)}, start, err)
 	}
 }
 
-// Extended passes on what a statement left that began at start.
+// Extended passes on the result of a statement that extends leases. The statement began at start.
 func (o *publisher) Extended(tasks int, left store.Unsettled, start time.Time, err error) {
 	if o != nil {
 		o.statement(o.hooks.Extend, StatementStats{Tasks: tasks, Lost: len(left.Lost), Locked: len(left.Locked)}, start, err)

@@ -64,8 +64,7 @@ type EnqueueParams struct {
 	own  bool            // whether opts are of this task only
 	key  string          // the task key; opts have it if they are own
 	err  error
-	// put stores the tasks of a schedule's tick, or of a flow, including this one. Of other
-	// tasks it is nil.
+	// put stores the tasks of a schedule's tick, or of a flow, including this one. It is nil for other tasks.
 	put   func(context.Context, []EnqueueParams) ([]Receipt, error)
 	place int      // of a task of a flow, among its tasks
 	marks []string // the same, see store.MemberMark
@@ -159,8 +158,8 @@ func (p *EnqueueParams) AddMetadata(name, text string) {
 // context and the baggage of W3C, which are 512 and 8,192 bytes at most.
 const maxMetadata = 10 << 10
 
-// storedMetadata returns the JSON to store for the metadata of a task with marks of falldue's own
-// and the times of a task, NULL if there is none of them.
+// storedMetadata returns the JSON to store for a task's metadata, falldue's own marks and the task's times. It returns
+// NULL if there are none.
 func storedMetadata(o *EnqueueOptions, marks []string) (stored sql.Null[string], err error) {
 	for name := range o.Metadata {
 		if prefix, reserved := store.ReservedMetadata(name); reserved {

@@ -57,8 +57,8 @@ func changeEnd(until time.Time) (int64, error) {
 	return ends, nil
 }
 
-// checkEnd refuses a change that ends in the past, by the database's clock: the change would end the
-// change that is in effect, which only [Queue.Resume] and package ops do.
+// checkEnd refuses a change that ends in the past, by the database's clock: such a change would end the one in effect.
+// Only [Queue.Resume] and package ops do that.
 func (q *Queue) checkEnd(ctx context.Context, ends int64) error {
 	if ends == 0 {
 		return nil
@@ -123,8 +123,7 @@ func (n Note) stored() (Note, error) {
 // maxWho is the greatest length of a name that is stored with a change.
 const maxWho = 255
 
-// readChanges makes the worker of this process read changes soon, and so the workers that
-// package tasktest uses.
+// readChanges makes the worker of this process, and the workers of package tasktest, read changes soon.
 func (q *Queue) readChanges() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

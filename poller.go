@@ -168,7 +168,7 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 	return w
 }
 
-// infoOf returns what a worker announces of itself.
+// infoOf returns the description of a worker for its heartbeats.
 func infoOf(cfg worker.Config, release string) store.WorkerInfo {
 	host, _ := os.Hostname()
 	info := store.WorkerInfo{

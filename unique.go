@@ -108,8 +108,7 @@ func (e *ExistsError) Error() string {
 // Unwrap returns [ErrExists].
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// existsError returns err with an error of this package instead of one of the store about
-// unique keys.
+// existsError replaces the store's error about unique keys in err with an error of this package.
 func existsError(err error) error {
 	if e, ok := errors.AsType[*store.ExistsError](err); ok {
 		return &ExistsError{e.ID}
