@@ -24,7 +24,7 @@ type Backlog struct {
 	shares []int64
 }
 
-// backlogGroup is a group of tasks with the policies that hold for them.
+// backlogGroup is a group of tasks with their policies.
 type backlogGroup struct {
 	attempts    int
 	tasks       int64
@@ -33,7 +33,7 @@ type backlogGroup struct {
 	rule        course
 }
 
-// course is the policies that hold for a task one after the other.
+// course is the sequence of policies that apply to a task.
 type course []courseSpan
 
 type courseSpan struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// checkServer says what the server is. NewInspector has refused those that cannot work.
+// checkServer describes the server.
 func (o *Ops) checkServer(context.Context) ([]Finding, error) {
 	s := o.store.Server()
 	can := func(has bool, yes, no string) string {
@@ -134,7 +134,7 @@ const (
 	manyLanes = 50_000
 )
 
-// checkClaims looks at the plans of what workers of each queue send.
+// checkClaims looks at the plans of the statements that workers of each queue send.
 func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 	queues, err := o.Queues(ctx)
 	if err != nil {
@@ -211,7 +211,7 @@ func (o *Ops) checkOverdue(ctx context.Context) ([]Finding, error) {
 	}
 	workers, err := o.Workers(ctx)
 	if err != nil {
-		workers = nil // which checkWorkers says
+		workers = nil // checkWorkers reports this
 	}
 	var findings []Finding
 	for _, late := range list {
@@ -224,9 +224,9 @@ func (o *Ops) checkOverdue(ctx context.Context) ([]Finding, error) {
 }
 
 const (
-	// longAgo is how long ago a lease ended whose task should have run again.
+	// A task should have been retried within longAgo after its lease ended.
 	longAgo = time.Hour
-	// mostAbandoned is the number up to which such tasks are counted.
+	// mostAbandoned is the greatest number of such tasks that are counted.
 	mostAbandoned = 1000
 )
 
@@ -290,7 +290,7 @@ func (o *Ops) checkRuns(ctx context.Context) ([]Finding, error) {
 		Advice: "if their handlers hang, \"falldue cancel\" ends their contexts; KindConfig.Timeout ends them automatically"}), nil
 }
 
-// checkDeadRows looks for what the server has not cleaned up.
+// checkDeadRows looks for rows that the server has not cleaned up.
 func (o *Ops) checkDeadRows(ctx context.Context) ([]Finding, error) {
 	dead, known, err := o.store.Fact(ctx, statements.FactDeadRows)
 	if err != nil {

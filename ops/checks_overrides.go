@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// checkOverrides lists policies that are set over the code's, since when, and whether
-// the server computes the delays that they give as Go does.
+// checkOverrides lists the overrides and when they were set. It checks that the server computes their delays as Go
+// does.
 func (o *Ops) checkOverrides(ctx context.Context) ([]Finding, error) {
 	known, err := o.Policies(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// checkWorkers looks for what no live worker knows, and for what workers know differently.
+// checkWorkers looks for kinds without a live worker, and for differences between workers.
 func (o *Ops) checkWorkers(ctx context.Context) ([]Finding, error) {
 	workers, err := o.Workers(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (o *Ops) announcedFormulas(ctx context.Context) map[string]sqlgen.Formula {
 	formulas := map[string]sqlgen.Formula{}
 	workers, err := o.Workers(ctx)
 	if err != nil {
-		return formulas // which checkWorkers says
+		return formulas // checkWorkers reports this
 	}
 	for kind, list := range KindPolicies(workers) {
 		for _, p := range list {

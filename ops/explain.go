@@ -66,12 +66,12 @@ func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {
 	return append(plans, changes...), err
 }
 
-// explainClaims returns the plans of what finds and claims tasks.
+// explainClaims returns the plans of the statements that find and claim tasks.
 func (o *Ops) explainClaims(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
 	return plans(o.store.ExplainClaims(ctx, p))
 }
 
-// explainChanges returns the plans of what changes tasks by their keys.
+// explainChanges returns the plans of the statements that change tasks by their keys.
 func (o *Ops) explainChanges(ctx context.Context, p store.ClaimParams) ([]Plan, error) {
 	limited := slices.ContainsFunc(p.Sources, func(from store.Source) bool { return len(from.Limits) > 0 })
 	return plans(o.store.ExplainChanges(ctx, p, limited))

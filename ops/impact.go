@@ -141,7 +141,7 @@ func (p *Profile) covers(s falldue.Subject) error {
 	return nil
 }
 
-// stepsOf are the steps of an override, and what those after the first one would do.
+// stepsOf are the steps of an override, and the effect of the steps after the first one.
 type stepsOf struct {
 	steps []OverrideStep
 	from  []int64 // microseconds since 1970, when each step begins
@@ -170,7 +170,7 @@ func (p *Profile) laterSteps(o Override) *stepsOf {
 	return s
 }
 
-// policies returns what each step makes of a policy.
+// policies returns the policy that each step makes of a policy.
 func (s *stepsOf) policies(code backoff.Policy) (list []backoff.Policy, err error) {
 	for _, step := range s.steps {
 		policy := step.Formula.Of(code)
@@ -182,7 +182,7 @@ func (s *stepsOf) policies(code backoff.Policy) (list []backoff.Policy, err erro
 	return list, nil
 }
 
-// add adds what the steps after the first one do to a group of tasks.
+// add adds the effect of the steps after the first one on a group of tasks.
 func (s *stepsOf) add(g *store.Profiled, from backoff.Policy, policies []backoff.Policy) {
 	for i := 1; i < len(policies) && s.from[i] < s.until; i++ {
 		s.atOnce[i] += max(0, dueBy(g, delayOf(g, policies[i]), s.from[i])-dueBy(g, delayOf(g, policies[i-1]), s.from[i]))

@@ -163,7 +163,7 @@ func (o *Ops) FullestKeys(ctx context.Context, l Limit, most int) (keys []KeyLim
 	return keys[:min(len(keys), most)], bounded, nil
 }
 
-// taskLimits are the limits of a task on the workers that may run it, and what they admit.
+// taskLimits are the limits of a task, with their states, on the workers that may run the task.
 type taskLimits struct {
 	applied []overdue.Applied
 	states  map[store.Limit]store.LimitState

@@ -79,9 +79,9 @@ func Preview(p backoff.Policy, retries int) (Schedule, error) {
 	}
 }
 
-// limits returns what delays and the longest waits tend to. Delays stay as they are from
-// math.MaxInt32 failures on. A wait that still grows between a million failures and that
-// has no limit.
+// limits returns the limits of delays and of the longest waits. Delays stay as they are from
+// math.MaxInt32 failures on. A wait that still grows between a million failures and that has no
+// limit.
 func limits(p backoff.Policy) (delay, wait time.Duration) {
 	earlyDelay, earlyJitter := p.Wait(1_000_000)
 	delay, jitter := p.Wait(math.MaxInt32)

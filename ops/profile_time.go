@@ -33,8 +33,7 @@ func (o *Ops) ProfileTime(ctx context.Context) (tasks int64, takes time.Duration
 	return tasks, time.Duration(float64(tasks) / 1e6 * float64(perMillion)), nil
 }
 
-// fewProfiled is the number of tasks below which a profile says nothing about the time for
-// each.
+// A profile of fewer than fewProfiled tasks does not show the time for each task.
 const fewProfiled = 10_000
 
 // took remembers how long a profile took.

@@ -101,8 +101,8 @@ func (o *Ops) OverrideHistory(ctx context.Context) ([]Override, error) {
 	return overrideHistory(changes), err
 }
 
-// overrideHistory returns what changes, the oldest first, have set and cleared. Of the steps of
-// an override that has ended those count that were taken until then.
+// overrideHistory returns the overrides that changes, oldest first, have set and cleared. An override that has ended
+// has only the steps that were taken before its end.
 func overrideHistory(changes []store.StoredChange) []Override {
 	list, ended := []Override{}, map[string]int64{}
 	for _, c := range slices.Backward(policyChanges(changes)) {
@@ -130,8 +130,8 @@ func policyChanges(changes []store.StoredChange) (list []store.StoredChange) {
 	return list
 }
 
-// checkOverride checks what an override makes of policies: of the kinds that the queue
-// or a live worker handles, or of the subject, or else of the default policy.
+// checkOverride checks the policies that an override makes of others: of the policies of kinds that the queue or a live
+// worker handles, of the subject's policy, or else of the default policy.
 func (o *Ops) checkOverride(ctx context.Context, s falldue.Subject, steps []OverrideStep) error {
 	known, err := o.Policies(ctx, s.Policy)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// snapshot is what decides when tasks run, in addition to the tasks themselves and the permits of limits.
+// snapshot decides when tasks run, together with the tasks themselves and the permits of limits.
 type snapshot struct {
 	Policies
 	pauses  []Pause
@@ -48,8 +48,8 @@ func (s snapshot) paused(t falldue.TaskInfo) bool {
 	return slices.ContainsFunc(s.pauses, func(p Pause) bool { return p.selects(t) })
 }
 
-// limitsOf returns the limits of the tasks of a lane that the live workers apply which may run
-// them. If there are none, it returns those that the queue would apply.
+// limitsOf returns the limits of a lane's tasks on the live workers that may run the tasks. If there are none, it
+// returns the limits that the queue would apply.
 func (s snapshot) limitsOf(queue string, at store.Lane) (list []overdue.Applied) {
 	for _, w := range s.workers {
 		if w.Live() && w.Handles(queue, at.Kind) {

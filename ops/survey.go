@@ -26,13 +26,13 @@ var (
 	unbounded = bound{math.MaxInt, 5000, 24 * time.Hour}
 )
 
-// dueKept and failedKept are how many lanes of a kind in a queue a part of a survey keeps: those whose first tasks
-// fell due first, and some lanes of failed tasks, and as many of dead ones.
+// dueKept and failedKept are how many lanes of a kind in a queue a part of a survey keeps: the lanes that fell due
+// first, some lanes of failed tasks, and as many lanes of dead tasks.
 const dueKept, failedKept = 50, 100
 
 // survey knows the lanes of all queues. Each read continues behind the lanes of the read before it, and a new pass
-// begins after the last lane. So a read costs the same however many lanes there are, and what a survey knows of
-// a lane is as old as a pass at most. A survey is not safe for concurrent use.
+// begins after the last lane. So a read costs the same however many lanes there are, and the state of a lane is at most
+// as old as one pass. A survey is not safe for concurrent use.
 type survey struct {
 	o      *Ops
 	finder *store.LaneFinder
@@ -47,7 +47,7 @@ type survey struct {
 	whole bool   // a pass has reached the last lane
 }
 
-// part is what a survey keeps of the lanes that a read has found.
+// part is the kept state of the lanes that one read has found.
 type part struct {
 	read   time.Time // by this process's clock
 	now    time.Time // by the database's clock
@@ -303,7 +303,7 @@ func (s *survey) failed(most int) (list []failedLane, more bool) {
 		return cmp.Or(cmp.Compare(len(all[a]), len(all[b])), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind))
 	})
 	left := most
-	for i, at := range groups { // what a small group leaves is for the others
+	for i, at := range groups { // other groups get the share that a small group leaves
 		lanes := spread(all[at], max(left/(len(groups)-i), 1))
 		more, left = more || len(lanes) < len(all[at]), left-len(lanes)
 		all[at] = lanes

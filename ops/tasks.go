@@ -123,8 +123,7 @@ type search struct {
 	after   int64
 	newest  bool // after goes down
 	matches func(payload []byte) bool
-	// brief leaves out payloads, where they are not matched, and phaseless phases, where they are
-	// not.
+	// brief leaves out payloads, and phaseless leaves out phases, unless the filter needs them.
 	brief, phaseless bool
 	// unfinished leaves out finished tasks.
 	unfinished bool

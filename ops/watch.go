@@ -90,7 +90,7 @@ func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) erro
 	}
 }
 
-// watch is what a Watch knows.
+// watch is the state of a Watch.
 type watch struct {
 	o      *Ops
 	lastID int64
@@ -221,7 +221,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 	return list, nil
 }
 
-// changed notes a task, and returns what has happened to it, or "".
+// changed notes a task, and returns the task's event, or "".
 func (w *watch) changed(t store.Watched, now time.Time) (what What) {
 	old, known := w.known[t.ID]
 	if known && old.Fence == t.Fence && old.State == t.State && old.ClaimedBy == t.ClaimedBy {
@@ -255,8 +255,7 @@ func (w *watch) snoozedOrFailed(ctx context.Context, t store.Watched) (What, err
 	return Snoozed, err
 }
 
-// forget drops tasks that have been finished for long, and some of those that wait if there
-// are too many.
+// forget drops tasks that finished long ago, and some waiting tasks if there are too many.
 func (w *watch) forget(now time.Time) {
 	maps.DeleteFunc(w.known, func(_ int64, t *watched) bool { return !t.over.IsZero() && now.Sub(t.over) > rememberFor })
 	maps.DeleteFunc(w.known, func(_ int64, t *watched) bool { return len(w.known) > mostWatched && t.ClaimedBy == "" })

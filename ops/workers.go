@@ -311,7 +311,7 @@ func RefusedOverrides(workers []Worker) (list []RefusedOverride) {
 	return list
 }
 
-// addRefused adds what workers refuse to a list, which has each override with a reason once.
+// addRefused adds the overrides that workers refuse to a list. The list has each pair of an override and a reason once.
 func addRefused(list []RefusedOverride, r RefusedOverride) []RefusedOverride {
 	n := slices.IndexFunc(list, func(o RefusedOverride) bool {
 		return o.Subject == r.Subject && o.Own == r.Own && o.Holds == r.Holds && o.Error == r.Error
@@ -333,7 +333,7 @@ func (r RefusedOverride) String() string {
 	return fmt.Sprintf("%s cannot apply the policy that is set for %s, so %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
 }
 
-// refusal returns what the worker says of an override if it cannot make another policy of own.
+// refusal returns the worker's report about an override that it cannot apply to the policy own.
 func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
 	n := slices.IndexFunc(w.Refused, func(r RefusedOverride) bool { return r.Subject == subject && (r.Own == "" || r.Own == own) })
 	if n < 0 {

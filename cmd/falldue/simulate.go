@@ -155,7 +155,7 @@ func (s *simulator) print(cmd *cobra.Command, list []simulated) (err error) {
 type simulated struct {
 	policy string
 	of     backoff.Policy
-	live   bool // whether it is of the policies that hold
+	live   bool // whether these are the policies in effect
 	ops.Recovery
 	scenario ops.Scenario
 	limits   []string // left out
