@@ -213,6 +213,11 @@ func changeCommand() *cobra.Command {
 			if !slices.ContainsFunc([]string{"now", "at", "queue", "priority", "payload"}, cmd.Flags().Changed) {
 				return mistake(errors.New("nothing to change: set --now, --at, --queue, --priority or --payload"))
 			}
+			for _, flag := range []string{"at", "queue", "priority", "payload", "fence"} {
+				if now && cmd.Flags().Changed(flag) {
+					return mistake(fmt.Errorf("--now and --%s: set only one", flag))
+				}
+			}
 			if when != "" {
 				if to.RunAt, err = timeOf("--at", when); err != nil {
 					return err
@@ -250,10 +255,6 @@ func changeCommand() *cobra.Command {
 	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default its priority)")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload, or - to read standard input")
 	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "fence that the task must have, as \"falldue show --json\" prints it (default any)")
-	cmd.MarkFlagsMutuallyExclusive("now", "at")
-	for _, flag := range []string{"queue", "priority", "payload", "fence"} {
-		cmd.MarkFlagsMutuallyExclusive("now", flag)
-	}
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
 }

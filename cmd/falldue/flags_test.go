@@ -24,6 +24,8 @@ func TestMistakesNameTheFlag(t *testing.T) {
 		`--priority "99999": must be a whole number from -32,768 to 32,767`:          "enqueue a --priority 99999",
 		`--max-attempts "-1": must be a whole number from 0 to 2,147,483,647`:        "enqueue a --max-attempts -1",
 		`--fence "-1": must be a whole number from 0 to 9,223,372,036,854,775,807`:   "change 1 --fence -1 --priority 1",
+		`--now and --at: set only one`:                                               "change 1 --now --at 2027-01-01T00:00:00Z",
+		`--now and --fence: set only one`:                                            "change 1 --now --fence 0",
 		`--rate and --over: set only one`:                                            "retry --kind a --over 5m --rate 3",
 		`--limit "-1": must be a whole number from 0 to 2,147,483,647`:               "cancel --kind a --limit -1",
 		`--older-than "-1h": must be a duration from 0s to 36500d`:                   "ls --older-than -1h",
@@ -37,6 +39,19 @@ func TestMistakesNameTheFlag(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || exitStatus(err) != exitUsage {
 			t.Errorf("%s: error %v with status %d, want %s…", args, err, exitStatus(err), want)
 		}
+	}
+}
+
+// TestPolicyShowOfAKind: the argument is the key of a per-task policy, and a kind is none.
+func TestPolicyShowOfAKind(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.db")
+	if _, err := execute(t, "migrate", "up", "--dsn", "sqlite:"+file); err != nil {
+		t.Fatal(err)
+	}
+	_, err := execute(t, "policy", "show", "mail", "--dsn", file)
+	if exitStatus(err) != exitNotFound || !strings.HasPrefix(err.Error(), `no per-task policy has the key "mail"; "falldue policy list --own" lists the keys`) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -175,6 +176,9 @@ func printRefusals[R fmt.Stringer](cmd *cobra.Command, refused []R) error {
 func printPolicies(cmd *cobra.Command, o *ops.Ops, keys []string, asJSON bool) error {
 	for _, key := range keys {
 		policy, err := o.PolicyByKey(cmd.Context(), key)
+		if errors.Is(err, falldue.ErrNotFound) {
+			return notFound("no per-task policy has the key %q; \"falldue policy list --own\" lists the keys, and \"falldue policy show\" without a key the overrides of kinds and queues", key)
+		}
 		if err != nil {
 			return err
 		}
