@@ -269,7 +269,7 @@ var enqueueCases = []conformanceCase{
 			{"time too late", "RunAt", ok, 1, []falldue.EnqueueOptions{{RunAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}},
 			{"priority too high", "32768", ok, 1, []falldue.EnqueueOptions{{Priority: new(32768)}}},
 			{"priority too low", "-32769", ok, 1, []falldue.EnqueueOptions{{Priority: new(-32769)}}},
-			{"no By", "no By: must be", ok, 1, []falldue.EnqueueOptions{{Unique: falldue.Unique{WhileWaiting: true}}}},
+			{"no By", "By is not set: must be", ok, 1, []falldue.EnqueueOptions{{Unique: falldue.Unique{WhileWaiting: true}}}},
 			{"options twice", "2 EnqueueOptions", ok, 1, []falldue.EnqueueOptions{{}, {}}},
 			{"no kind", "empty Kind", falldue.Kind[any]{}, 1, nil},
 			{"negative attempts", "-1", ok, 1, []falldue.EnqueueOptions{{MaxAttempts: -1}}},

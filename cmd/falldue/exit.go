@@ -64,6 +64,14 @@ func (f failure) Unwrap() error { return f.error }
 // notFound returns an error about what is not there.
 func notFound(format string, args ...any) error { return missing{fmt.Errorf(format, args...)} }
 
+// maybeDeleted adds to an error about a missing task why it may be missing.
+func maybeDeleted(err error) error {
+	if errors.Is(err, falldue.ErrNotFound) {
+		return fmt.Errorf("%w; done tasks are deleted immediately, unless DoneRetention is set", err)
+	}
+	return err
+}
+
 type missing struct{ error }
 
 func (missing) Is(err error) bool { return err == falldue.ErrNotFound }

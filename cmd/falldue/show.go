@@ -38,7 +38,7 @@ func showCommand() *cobra.Command {
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, q *falldue.Queue) error {
 				v := view{stacks: stacks}
 				if v.task, err = q.Task(cmd.Context(), ids[0]); err != nil {
-					return err
+					return maybeDeleted(err)
 				}
 				if v.progress, err = q.Progress(cmd.Context(), ids[0]); err != nil {
 					return err

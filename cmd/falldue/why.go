@@ -34,7 +34,7 @@ func whyCommand() *cobra.Command {
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
 				w, err := o.Why(cmd.Context(), ids[0])
 				if err != nil {
-					return err
+					return maybeDeleted(err)
 				}
 				if asJSON {
 					err = jsonLines(cmd.OutOrStdout()).Encode(whyObject(w))

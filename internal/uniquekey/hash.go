@@ -42,7 +42,7 @@ func (b By) Hash(kind string, args any, payload []byte, secret func([]byte) []by
 	data := withPart(nil, []byte(kind))
 	switch b.Form {
 	case ByNothing:
-		return "", errors.New("no By: must be ByArgs, ByFields, ByKind or ByKey")
+		return "", errors.New("By is not set: must be ByArgs, ByFields, ByKind or ByKey")
 	case ByArgs:
 		data = withPart(withPart(data, []byte("args")), payload)
 	case ByKind:
