@@ -38,17 +38,17 @@ func TestTheFirstCauseIsTheOneReported(t *testing.T) {
 // TestRunsWithoutMiddlewareAllocateNothing for what only middleware, hooks and metadata need.
 func TestRunsWithoutMiddlewareAllocateNothing(t *testing.T) {
 	r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1}}, Policy: control.Compile(backoff.Constant(0))}}
-	nobody := &publisher{}
+	unobserved := &publisher{}
 	untimed := limitTime(0)(func(context.Context, *run.Run) error { return nil })
 	for name, f := range map[string]func(){
-		"timeout":         func() { _ = untimed(t.Context(), r) },
-		"info":            func() { r.Info() },
-		"no observer":     func() { (*publisher)(nil).Ended(r, outcome.Done, 0) },
-		"nobody observes": func() { nobody.Started(r); nobody.Ended(r, outcome.Done, 0) },
+		"timeout":     func() { _ = untimed(t.Context(), r) },
+		"info":        func() { r.Info() },
+		"no observer": func() { (*publisher)(nil).Ended(r, outcome.Done, 0) },
+		"no events":   func() { unobserved.Started(r); unobserved.Ended(r, outcome.Done, 0) },
 		"no hooks": func() {
-			nobody.Claimed("q", 2, nil, time.Time{}, nil)
-			nobody.Settled(1, store.Unsettled{}, time.Time{}, nil)
-			nobody.Extended(1, store.Unsettled{}, time.Time{}, nil)
+			unobserved.Claimed("q", 2, nil, time.Time{}, nil)
+			unobserved.Settled(1, store.Unsettled{}, time.Time{}, nil)
+			unobserved.Extended(1, store.Unsettled{}, time.Time{}, nil)
 		},
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
