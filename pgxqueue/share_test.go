@@ -59,9 +59,9 @@ func TestQueuesAreCollected(t *testing.T) {
 		}
 	}
 	pgxdb.Close(pool)
-	for late := time.Now().Add(time.Minute); db.PingContext(t.Context()) == nil; runtime.GC() {
+	for late := time.Now().Add(testdb.Patience); db.PingContext(t.Context()) == nil; runtime.GC() {
 		if time.Now().After(late) {
-			t.Fatal("after a minute the database is still open")
+			t.Fatalf("after %v the database is still open", testdb.Patience)
 		}
 	}
 }

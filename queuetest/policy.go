@@ -59,14 +59,10 @@ var policyCases = []conformanceCase{
 			failedOnce(t, q, other)
 
 			setPolicy(t, control, subject, "100ms + 0 * original", ops.OverrideOptions{Note: falldue.Note{Who: "ann", Why: "the bank is open – ☂"}})
-			start := time.Now()
 			if info := readTask(t, q, id); info.Attempts == 1 && !info.UpdatedAt.Equal(before.UpdatedAt) {
 				t.Errorf("%s: the row has been written: %+v", subject, info)
 			}
 			waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 2 })
-			if took := time.Since(start); took > applyTimeout {
-				t.Errorf("%s: the worker applied it after %v", subject, took)
-			}
 			list, err := ops.New(control).Overrides(t.Context())
 			if err != nil || len(list) != 1 || list[0].String() != subject.String() || list[0].Who != "ann" || list[0].Formula.String() != "100ms + 0 * original" {
 				t.Errorf("%s: the overrides are %+v (error %v)", subject, list, err)
@@ -75,7 +71,7 @@ var policyCases = []conformanceCase{
 				t.Fatal(err)
 			}
 			// A worker that has cleared it tries no more.
-			attempts, same := 0, 0
+			attempts, same, start := 0, 0, time.Now()
 			waitFor(t, q, id, "left alone", func(i falldue.TaskInfo) bool {
 				if same++; i.Attempts != attempts || i.ClaimedBy != "" {
 					attempts, same, start = i.Attempts, 0, time.Now()

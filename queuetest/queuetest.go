@@ -110,7 +110,7 @@ func beginSqlx(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*Transact
 
 // waitTimeout is how long a case waits for an event. Events take far less; the
 // timeout is long only because a machine may be slow.
-const waitTimeout = 60 * time.Second
+const waitTimeout = 5 * time.Minute
 
 // fixture is the database of one case, after Migrate.
 type fixture struct {

@@ -84,8 +84,8 @@ func TestForecastTakesTheRateOfWorkers(t *testing.T) {
 func TestDiffWarnsOfAHerd(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, testdb.SQLite)
-	for ago := range 20 { // farther apart than a minute, since time goes by between them
-		s.failed("mail", 20, time.Duration(ago+1)*65*time.Second)
+	for ago := range 20 { // farther apart than a minute, since a busy machine takes time between them
+		s.failed("mail", 20, time.Duration(ago+1)*150*time.Second)
 	}
 	out, _ := s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h")
 	contains(t, out, `warning: this causes a retry storm: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps without one\n$`)

@@ -398,9 +398,9 @@ func TestProgram(t *testing.T) {
 	go func() { stopped <- run(ctx, dsn, "work") }()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for deadline := time.Now().Add(time.Minute); o.Status != "paid"; <-look.C {
+	for deadline := time.Now().Add(5 * time.Minute); o.Status != "paid"; <-look.C {
 		if o, err = service.order(t.Context(), o.ID); err != nil || time.Now().After(deadline) {
-			t.Fatalf("waited a minute for the payment: the order is %+v, error %v", o, err)
+			t.Fatalf("waited five minutes for the payment: the order is %+v, error %v", o, err)
 		}
 	}
 	stop()

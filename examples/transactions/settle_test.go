@@ -140,8 +140,8 @@ func TestTasksAreSettledInTransactions(t *testing.T) {
 	for range libraries {
 		select {
 		case <-ran:
-		case <-time.After(time.Minute):
-			t.Fatal("waited a minute for a task")
+		case <-time.After(testdb.Patience):
+			t.Fatalf("waited %v for a task", testdb.Patience)
 		}
 	}
 	stop()

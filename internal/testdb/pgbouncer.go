@@ -125,7 +125,7 @@ func (b *PgBouncer) start() error {
 	if err := b.cmd.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for {
 		_, err := Check(ctx, Postgres, b.Through(b.server))

@@ -30,7 +30,7 @@ func findServer(engine string) (string, error) {
 	if dsn == "" {
 		return serve("hold", engine)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if _, err := Check(ctx, engine, dsn); err != nil {
 		return "", fmt.Errorf("testdb: the server named by %s cannot be used: %w\n"+

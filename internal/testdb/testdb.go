@@ -159,14 +159,14 @@ func DSN(t testing.TB, engine string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	dsn, name, err := create(ctx, engine, server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
 		defer cancel()
 		if err := drop(ctx, engine, server, name); err != nil {
 			t.Error(err)

@@ -114,7 +114,7 @@ func (w *watcher) await(ctx context.Context, answers func(context.Context) error
 }
 
 func (w *watcher) awaitAnswer(ctx context.Context, answers func(context.Context) error) error {
-	const timeout = time.Minute
+	const timeout = 5 * time.Minute // a server that has ended is seen earlier
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
