@@ -344,7 +344,7 @@ func inspect(t *testing.T, reader *falldue.Queue, waiting int64) {
 		t.Errorf("reader: %v", err)
 	}
 	for _, f := range findings {
-		if f.Level == ops.Unchecked && f.Check != "history" && f.Check != "transactions" && f.Check != "claims" {
+		if f.Level == ops.Unchecked && !strings.Contains(f.Text, "took longer") && f.Check != "history" && f.Check != "transactions" && f.Check != "claims" {
 			t.Errorf("reader: %+v", f)
 		}
 	}
