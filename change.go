@@ -107,7 +107,7 @@ func (q *Queue) newPayload(ctx context.Context, id int64, args any) (string, err
 	if err != nil {
 		return "", err
 	}
-	return encode(q.cfg.Codec, payloadOf(t.Kind), payload)
+	return q.encode(payloadOf(t.Kind), payload)
 }
 
 // act does an action to one task. expected describes, for the error, a task that allows the action.

@@ -45,7 +45,18 @@ func payloadOf(kind string) Place { return Place{Kind: kind, Column: "payload"} 
 // resultOf returns the place of a task's result.
 func resultOf(kind string, id int64) Place { return Place{Kind: kind, Column: "result", TaskID: id} }
 
-// encode returns the JSON to store for a payload or a result. A nil codec changes nothing.
+// encode returns the JSON to store for a payload or a result, and an error if the server would not take it.
+func (q *Queue) encode(p Place, data []byte) (string, error) {
+	stored, err := encode(q.cfg.Codec, p, data)
+	if err == nil {
+		if err = q.store.CheckSize(len(stored)); err != nil {
+			err = invalid("%s: %w", p.Column, err)
+		}
+	}
+	return stored, err
+}
+
+// encode returns what a codec makes of data. A nil codec changes nothing.
 func encode(c Codec, p Place, data []byte) (string, error) {
 	if c == nil {
 		return string(data), nil

@@ -268,7 +268,7 @@ func (q *Queue) entry(d *EnqueueParams) (e store.Entry, err error) {
 			return e, fmt.Errorf("unique: %w", err)
 		}
 	}
-	e.Payload, err = encode(q.cfg.Codec, payloadOf(e.Kind), payload)
+	e.Payload, err = q.encode(payloadOf(e.Kind), payload)
 	return e, err
 }
 

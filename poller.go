@@ -151,7 +151,7 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 		PollInterval: cfg.PollInterval, Lease: cfg.Lease, ShutdownTimeout: cfg.ShutdownTimeout, MaxPayload: cfg.MaxPayload,
 		Stuck: run.StuckConfig{After: cfg.StuckTimeout, Most: cfg.MaxStuck, Failure: cfg.stuckFailure},
 		Encode: func(kind, column string, id int64, json []byte) (string, error) {
-			return encode(codec, Place{kind, column, id}, json)
+			return q.encode(Place{kind, column, id}, json)
 		},
 		Decode: func(kind, column string, id int64, stored []byte) ([]byte, error) {
 			return decode(codec, Place{kind, column, id}, stored)

@@ -44,6 +44,8 @@ type Caps struct {
 	// InTransaction is a query that returns one integer, which is 1 inside a transaction. It is set
 	// for servers that can roll back a transaction while they prepare a statement, without an error.
 	InTransaction string
+	// MaxPacket is the greatest size of a statement with its values, in bytes. It is 0 where [Probe] finds no limit.
+	MaxPacket int64
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock that a session can hold on a number or a name instead of a row.

@@ -27,16 +27,23 @@ const (
 		" when @@character_set_client <> 'utf8mb4' then concat('character_set_client is ', @@character_set_client" + mysqlSetCharset +
 		" when @@character_set_connection <> 'utf8mb4' then concat('character_set_connection is ', @@character_set_connection" + mysqlSetCharset +
 		" when @@character_set_results <> 'utf8mb4' then concat('character_set_results is ', @@character_set_results" + mysqlSetCharset
-	mysqlSelectLimit    = "@@sql_select_limit < 18446744073709551615"
-	vitessSelectLimit   = "@@sql_select_limit > 0" // vtgate has 0 for no limit
-	mysqlSetCharset     = ", ', which lacks characters; set it to utf8mb4 for falldue''s connections, as in user:password@tcp(host)/database?charset=utf8mb4')"
-	mysqlOddCompletion  = " when @@completion_type <> 'NO_CHAIN' then concat('completion_type is ', @@completion_type, ', so that a commit does more than commit; set it to NO_CHAIN for falldue''s connections, as in user:password@tcp(host)/database?completion_type=%27NO_CHAIN%27')"
-	oddEnd              = " else '' end limit 1" // sql_select_limit may be 0
-	postgresOddEncoding = "select case when pg_catalog.current_setting('server_encoding') not in ('UTF8', 'SQL_ASCII') then" +
+	mysqlSelectLimit   = "@@sql_select_limit < 18446744073709551615"
+	vitessSelectLimit  = "@@sql_select_limit > 0" // vtgate has 0 for no limit
+	mysqlSetCharset    = ", ', which lacks characters; set it to utf8mb4 for falldue''s connections, as in user:password@tcp(host)/database?charset=utf8mb4')"
+	mysqlOddCompletion = " when @@completion_type <> 'NO_CHAIN' then concat('completion_type is ', @@completion_type, ', so that a commit does more than commit; set it to NO_CHAIN for falldue''s connections, as in user:password@tcp(host)/database?completion_type=%27NO_CHAIN%27')"
+	oddEnd             = " else '' end limit 1" // sql_select_limit may be 0
+	postgresOddSession = "select case when pg_catalog.current_setting('server_encoding') not in ('UTF8', 'SQL_ASCII') then" +
 		" pg_catalog.concat('the database has the encoding ', pg_catalog.current_setting('server_encoding'), ', which lacks characters; create it with the encoding UTF8')" +
 		" when pg_catalog.current_setting('client_encoding') not in ('UTF8', 'SQL_ASCII') then" +
-		" pg_catalog.concat('client_encoding is ', pg_catalog.current_setting('client_encoding'), ', which lacks characters; leave it out of the DSN, or set it to UTF8')" + oddEnd
+		" pg_catalog.concat('client_encoding is ', pg_catalog.current_setting('client_encoding'), ', which lacks characters; leave it out of the DSN, or set it to UTF8')"
 )
+
+// postgresOddTimeout finds a time after which the server would end sessions between two statements of a worker.
+func postgresOddTimeout(name string) string {
+	value := "coalesce(pg_catalog.current_setting('" + name + "', true), '0')" // older releases do not have all of them
+	return " when " + value + "::interval > interval '0' and " + value + "::interval < interval '100 ms' then" +
+		" pg_catalog.concat('" + name + " is ', " + value + ", ', and the server ends sessions while falldue uses them; set it to at least 100ms for falldue''s connections, or to 0')"
+}
 
 // mariaDBBegin is one statement, which saves a round trip: [Caps.Begin] has a space after the semicolon between two
 // statements.
@@ -49,7 +56,8 @@ const (
 // ordinary, in the order in which documents name them.
 var engines = []Server{
 	{Dialect: postgres{}, Caps: Caps{
-		LockRows: true, SkipLocked: true, SharedLock: " for share", Begin: "begin isolation level read committed", Locks: AdvisoryLocks, CancelledCommitSucceeds: true,
+		LockRows: true, SkipLocked: true, SharedLock: " for share", Begin: "begin isolation level read committed", Locks: AdvisoryLocks,
+		OddSession: postgresOddSession + postgresOddTimeout("idle_in_transaction_session_timeout") + postgresOddTimeout("idle_session_timeout") + postgresOddTimeout("transaction_timeout") + oddEnd, CancelledCommitSucceeds: true,
 		InsertReturning: true, AscendingIDs: true, UpdateReturning: true, WritableCTE: true, Lateral: true, RowAddress: "ctid", Upsert: OnConflict, Copy: true, Notify: true,
 		Rows: Arrays, TypedParameters: true, LaneExpression: true, ValueStatistics: true, KeepsPlans: true,
 		Catalog: PgCatalog, Explain: "explain ", WholeTable: `Seq Scan on "?TABLE\b`,

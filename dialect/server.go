@@ -72,7 +72,7 @@ func postgresServer(text string) (Server, error) {
 func probePostgres(ctx context.Context, db Queryer, text string) (Server, error) {
 	s, err := postgresServer(text)
 	if err == nil {
-		err = probeSession(ctx, db, postgresOddEncoding)
+		err = probeSession(ctx, db, s.Caps.OddSession)
 	}
 	if err != nil {
 		return Server{}, err
@@ -116,8 +116,8 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 		return Server{}, err
 	}
 	var step int64
-	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment").Scan(&step); err != nil {
-		return Server{}, fmt.Errorf("dialect: read the distance between ids: %w", err)
+	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment, @@max_allowed_packet").Scan(&step, &s.Caps.MaxPacket); err != nil {
+		return Server{}, fmt.Errorf("dialect: read the distance between ids, and the size of packets: %w", err)
 	}
 	if !s.Caps.InsertReturning {
 		s.Caps.IDStep = step

@@ -35,6 +35,7 @@ func (t ColumnType) cast() dialect.Type {
 type column struct {
 	Name string
 	Type ColumnType
+	Null bool // whether a value may be NULL
 }
 
 // Column is a column and the field of T that holds its value.
@@ -49,7 +50,12 @@ type Columns[T any] []Column[T]
 
 // col makes a Column.
 func col[T any](name string, typ ColumnType, field func(*T) any) Column[T] {
-	return Column[T]{column{name, typ}, field}
+	null := false
+	switch field(new(T)).(type) {
+	case *sql.Null[int64], *sql.Null[string]:
+		null = true
+	}
+	return Column[T]{column{name, typ, null}, field}
 }
 
 // join puts columns together.

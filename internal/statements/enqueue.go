@@ -185,7 +185,7 @@ select t.key, t.policy from {batch} join {policies} t on {same key}`)
 }
 
 // attemptsSample is the batch of [Check].
-var attemptsSample = []column{{"n", Int}}
+var attemptsSample = []column{{Name: "n", Type: Int}}
 
 // Check asks the server for the delays of formulas, in microseconds, after each
 // of the attempts of a batch of one column. It returns a row for each of them,

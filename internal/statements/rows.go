@@ -125,7 +125,20 @@ type arrays struct{}
 
 func (arrays) from(b *builder, alias string, columns []column) string {
 	names := list(columns, ", ", func(c column) string { return c.Name })
-	return unnest(b, columns) + " as " + alias + " (" + names + ")"
+	rows := unnest(b, columns) + " as " + alias + " (" + names + ")"
+	if !slices.ContainsFunc(columns, func(c column) bool { return c.Null }) {
+		return rows
+	}
+	values := list(columns, ", ", func(c column) string {
+		switch {
+		case !c.Null:
+			return c.Name
+		case c.Type == Text:
+			return "nullif(" + c.Name + ", E'\\x01'::text) as " + c.Name
+		}
+		return "nullif(" + c.Name + ", '" + nullElement(c.Type) + "'::bigint) as " + c.Name
+	})
+	return "(select " + values + " from " + rows + ") as " + alias
 }
 
 // numbered is a batch of lanes l with a column place, which counts the rows from 1.
@@ -137,7 +150,7 @@ func (arrays) numbered(b *builder, columns []column) string {
 func unnest(b *builder, columns []column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
-		array := b.push(param{name: c.Name, kind: wholeColumn, col: i})
+		array := b.push(param{name: c.Name, kind: wholeColumn, typ: c.Type, col: i})
 		parts[i] = "(select " + b.server.Cast(array, c.Type.cast()) + "[])"
 	}
 	if len(parts) == 1 { // by its full name: PostgreSQL would prefer a user's unnest that takes exactly this type

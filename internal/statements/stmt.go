@@ -69,7 +69,7 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 			}
 			args[i] = v
 		case wholeColumn:
-			args[i] = arrayText(rows, p.col)
+			args[i] = arrayText(rows, p.col, p.typ)
 		case wholeBatch:
 			args[i] = jsonText(rows)
 		case cell:
@@ -86,7 +86,7 @@ func (s Stmt) Bind(values Values, rows []Row) []any {
 
 // arrayText writes column i of rows as a PostgreSQL array literal, which every
 // driver passes on unchanged.
-func arrayText(rows []Row, i int) string {
+func arrayText(rows []Row, i int, typ ColumnType) string {
 	size := 2
 	for _, row := range rows {
 		size += 8
@@ -107,11 +107,20 @@ func arrayText(rows []Row, i int) string {
 		} else if text, ok := textOf(row[i]); ok {
 			writeQuoted(&array, text)
 		} else if valueOf(row[i]) == nil {
-			array.WriteString("NULL")
+			array.WriteString(nullElement(typ))
 		}
 	}
 	array.WriteByte('}')
 	return array.String()
+}
+
+// nullElement is the element of an array that stands for NULL: the least integer, or a text that no document and no
+// sensible error consists of. PostgreSQL itself would read an element NULL as a text in a session with array_nulls off.
+func nullElement(typ ColumnType) string {
+	if typ == Text {
+		return "\x01"
+	}
+	return "-9223372036854775808"
 }
 
 // jsonText writes rows as a JSON array of arrays.

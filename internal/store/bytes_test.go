@@ -80,8 +80,26 @@ func TestFitting(t *testing.T) {
 		{nil, 0}, {[]int{2 * maxBytes}, 1}, {[]int{2 * maxBytes, 1}, 1}, {[]int{1, maxBytes - 1, 1}, 2}, {[]int{1, maxBytes}, 1}, {make([]int, MaxBatch+1), MaxBatch},
 	} {
 		row := func(i int) *Entry { return &Entry{Payload: strings.Repeat("x", c.lengths[i])} }
-		if n := fitting(statements.LongColumns, len(c.lengths), row); n != c.want {
+		if n := fitting(&Store{}, statements.LongColumns, len(c.lengths), row); n != c.want {
 			t.Errorf("of rows of %v bytes %d fit, want %d", c.lengths[:min(len(c.lengths), 4)], n, c.want)
+		}
+	}
+}
+
+// TestFittingIntoPackets: a server that takes smaller statements gets smaller ones, and refuses no text that CheckSize
+// has let pass.
+func TestFittingIntoPackets(t *testing.T) {
+	t.Parallel()
+	const packet = 1 << 20
+	s := &Store{}
+	s.server.Caps.MaxPacket = packet
+	row := func(int) *Entry { return &Entry{Payload: strings.Repeat("x", packet/10)} }
+	if n := fitting(s, statements.LongColumns, 10, row); n != 2 {
+		t.Errorf("%d rows of a tenth of a packet fit, want 2", n)
+	}
+	for bytes, fits := range map[int]bool{1: true, packet - 64<<10: true, packet - 64<<10 + 1: false} {
+		if err := s.CheckSize(bytes); (err == nil) != fits {
+			t.Errorf("a text of %d bytes: error %v", bytes, err)
 		}
 	}
 }

@@ -170,6 +170,7 @@ func TestCancelledCommitIsNoSuccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.Caps.OddSession = "" // it would be the query that is cancelled
 	for name, do := range map[string]func(context.Context, *Store) error{
 		"transaction": func(ctx context.Context, s *Store) error {
 			return s.transact(ctx, func(*conn) error { return nil })
@@ -200,6 +201,7 @@ func TestStatementsOfUnknownConnectionsAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.Caps.OddSession = "" // it would be a statement, too
 	closed := 0
 	db := sqlx.NewDb(sql.OpenDB(uncomparable{lateAnswers: lateAnswers{giveUp: func() {}, closed: &closed}}), "lateAnswers")
 	defer db.Close()

@@ -106,7 +106,7 @@ func (s *Store) Enqueue(ctx context.Context, tx Tx, entries []Entry) (ids []int6
 // isOneInsert reports whether a single statement can store entries.
 func (s *Store) isOneInsert(entries []Entry) bool {
 	n := len(entries)
-	return fitting(statements.LongColumns, n, func(i int) *Entry { return &entries[i] }) == n && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
+	return fitting(s, statements.LongColumns, n, func(i int) *Entry { return &entries[i] }) == n && (!s.server.Caps.Rows.Grows() || statements.SizeFilledBy(n) == n)
 }
 
 func (s *Store) insert(ctx context.Context, x runner, entries []Entry) ([]int64, error) {

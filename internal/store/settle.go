@@ -233,7 +233,7 @@ func (s *Store) settlingEach(worker string, batch []*Settlement) (list []settlin
 	for len(batch) > 0 {
 		part := batch
 		row := func(i int) *statements.Settlement { return &part[i].Settlement }
-		n := fitting(statements.SettleColumns, len(batch), row)
+		n := fitting(s, statements.SettleColumns, len(batch), row)
 		list = append(list, settling{s.batch("settle", n, statements.Settle), statements.Values{"worker": worker}, statements.SettleColumns.Rows(n, row)})
 		batch = batch[n:]
 	}

@@ -197,7 +197,7 @@ func inBatches[T any](s *Store, list []T, f func([]T) error) error {
 // row has no more than maxBytes of them.
 func inBatchesOf[T any](s *Store, columns statements.Columns[T], list []T, f func([]T) error) error {
 	for len(list) > 0 {
-		n := fitting(columns, len(list), func(i int) *T { return &list[i] })
+		n := fitting(s, columns, len(list), func(i int) *T { return &list[i] })
 		if s.server.Caps.Rows.Grows() {
 			n = statements.SizeFilledBy(n)
 		}
@@ -214,11 +214,24 @@ func inBatchesOf[T any](s *Store, columns statements.Columns[T], list []T, f fun
 // a greater statement, and a driver that writes values into the statement may double them.
 const maxBytes = 4 << 20
 
+// CheckSize returns an error if the server would end the session of a statement with a text of so many bytes.
+func (s *Store) CheckSize(bytes int) error {
+	const others = 64 << 10 // the statement and its other values, such as metadata
+	packet := s.server.Caps.MaxPacket
+	if most := max(packet-others, packet/2); packet > 0 && int64(bytes) > most {
+		return fmt.Errorf("%d bytes as stored: must be up to %d, because the server's max_allowed_packet is %d", bytes, most, packet)
+	}
+	return nil
+}
+
 // fitting returns how many of some rows, from the first one on, fit into a statement.
-func fitting[T any](columns statements.Columns[T], rows int, row func(i int) *T) int {
-	n, bytes := 0, 0
+func fitting[T any](s *Store, columns statements.Columns[T], rows int, row func(i int) *T) int {
+	n, bytes, most := 0, 0, maxBytes
+	if packet := s.server.Caps.MaxPacket; packet > 0 {
+		most = int(min(maxBytes, packet/4))
+	}
 	for n < min(rows, MaxBatch) {
-		if bytes += columns.Bytes(row(n)); n > 0 && bytes > maxBytes {
+		if bytes += columns.Bytes(row(n)); n > 0 && bytes > most {
 			break
 		}
 		n++

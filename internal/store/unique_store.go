@@ -32,7 +32,7 @@ func (e *uniqueEnqueue) storeUnique(ctx context.Context, entries []int, found ma
 	columns := params.UniqueEntryColumns()
 	stmt := e.stmt(stmtKey{name: "store unique", unique: true, metadata: params.Metadata, notify: params.Notify}, func() statements.Stmt { return statements.StoreUnique(e.server, params) })
 	for len(entries) > 0 {
-		list := entries[:fitting(statements.LongColumns, len(entries), func(i int) *Entry { return &e.entries[entries[i]] })]
+		list := entries[:fitting(e.Store, statements.LongColumns, len(entries), func(i int) *Entry { return &e.entries[entries[i]] })]
 		entries = entries[len(list):]
 		batch, byHash := make([]statements.UniqueEntry, len(list)), make(map[string]int, len(list))
 		for n, i := range list {

@@ -21,7 +21,7 @@ import (
 func TestUnusualSessions(t *testing.T) {
 	t.Parallel()
 	odd := map[string]string{
-		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15&binary_parameters=yes",
+		testdb.Postgres: "timezone=Australia%2FLord_Howe&default_transaction_isolation=serializable&DateStyle=SQL%2CDMY&IntervalStyle=sql_standard&extra_float_digits=-15&array_nulls=off&binary_parameters=yes",
 		testdb.MySQL:    "parseTime=true&loc=America%2FSt_Johns&time_zone=%27%2B09%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%2CNO_BACKSLASH_ESCAPES%2CPAD_CHAR_TO_FULL_LENGTH%2CTIME_TRUNCATE_FRACTIONAL%2CHIGH_NOT_PRECEDENCE%2CNO_AUTO_VALUE_ON_ZERO%27&transaction_isolation=%27SERIALIZABLE%27&clientFoundRows=true&interpolateParams=false",
 		testdb.MariaDB:  "parseTime=true&loc=Asia%2FKathmandu&time_zone=%27-03%3A30%27&sql_mode=%27ORACLE%2CPAD_CHAR_TO_FULL_LENGTH%2CSIMULTANEOUS_ASSIGNMENT%2CTIME_ROUND_FRACTIONAL%2CHIGH_NOT_PRECEDENCE%2CREAL_AS_FLOAT%2CNO_UNSIGNED_SUBTRACTION%27&tx_isolation=%27REPEATABLE-READ%27&multiStatements=true",
 		testdb.TiDB:     "parseTime=true&loc=Asia%2FKathmandu&time_zone=%27-03%3A30%27&sql_mode=%27ANSI%2CTRADITIONAL%27&transaction_isolation=%27REPEATABLE-READ%27&clientFoundRows=true&tidb_txn_mode=%27optimistic%27",

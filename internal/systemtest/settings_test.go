@@ -74,7 +74,7 @@ func init() {
 
 var (
 	// leftOut are variables for the server's own log, replication's sessions and debuggers, some that make each statement
-	// slow, and one that ends idle connections after a millisecond.
+	// slow, and one that ends idle connections after a millisecond, before any statement could ask for its value.
 	leftOut = regexp.MustCompile(`(?i)^(log_|slow_|long_query|debug_|trace_|transaction_(isolation|read_only|deferrable)$|geqo_|jit_|idle_session|exit_on|force_parallel|wsrep_|gtid|pseudo_|original_|immediate_server|insert_id|last_insert_id|identity|timestamp$|rand_seed|server_id|(error|warning)_count|statement_id|sql_slave|system_versioning_asof|session_track_system)`)
 	// withoutMost are variables for memory and costs, of which the machine does not have the greatest.
 	withoutMost = regexp.MustCompile(`size|buff|mem|len|block|chunk|cost|factor`)
@@ -225,6 +225,7 @@ func names(text string, with []setting) bool {
 var otherWords = map[string]string{
 	"search_path": "no schema has been selected|tables are missing|pg_catalog", "query_only": "readonly database", "charset": "character_set", "role": "permission denied",
 	"enforce_storage_engine": "no_engine_substitution", "collation_connection": "character_set_connection is latin1", "max_page_count": "database or disk is full",
+	"tx_read_only": "read only transaction", "statement_timeout": "canceling statement due to user request",
 }
 
 // A trial does a round of work in sessions with settings, and compares with what came of it in usual sessions.
@@ -427,7 +428,8 @@ func (w *worked) enqueue(tasks ...falldue.EnqueueParams) []falldue.Receipt {
 	return receipts
 }
 
-// run runs a worker until no task is due or runs, and the given one is done.
+// run runs a worker until no task is due or runs, and the given one is done. It also waits for the tasks of kind soon,
+// which are not due for a moment between two attempts.
 func (w *worked) run(id int64) {
 	ctx, stop := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
@@ -439,7 +441,7 @@ func (w *worked) run(id int64) {
 		page, err := ops.New(w.q).Tasks(w.ctx, ops.Filter{})
 		w.must(err)
 		waits = slices.ContainsFunc(page.Tasks, func(t falldue.TaskInfo) bool {
-			return slices.Contains(active, t.Phase) || t.ID == id && t.State != falldue.StateDone
+			return slices.Contains(active, t.Phase) || t.ID == id && t.State != falldue.StateDone || t.Kind == "soon" && t.State == falldue.StateOpen
 		})
 	}
 	stop()
