@@ -44,7 +44,7 @@ func ParseDuration(text string) (time.Duration, error) {
 // person's current time; or a time such as 2026-12-11T14:02:00Z, which must be after the database's current time.
 func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && d > 0 {
-		return database.Add(d), nil
+		return early(text, database.Add(d))
 	}
 	if clock, err := time.Parse("15:04", text); err == nil {
 		return nextClock(clock, here), nil
@@ -53,9 +53,18 @@ func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 		if !at.After(database) {
 			return at, fmt.Errorf("%q is in the past: must be after %s", text, database.UTC().Format(time.RFC3339))
 		}
-		return at, nil
+		return early(text, at)
 	}
 	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
+}
+
+// early returns a time, or an error if it is too late to be stored.
+func early(text string, at time.Time) (time.Time, error) {
+	const last = 9100
+	if at.UTC().Year() >= last {
+		return at, fmt.Errorf("%q: must be before the year %d", text, last)
+	}
+	return at, nil
 }
 
 // nextClock returns the next time after here at which clocks there show the hour and the minute of

@@ -27,6 +27,9 @@ func benchCommand() *cobra.Command {
 			"user needs permission to create tables.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := p.check(); err != nil {
+				return err
+			}
 			what := fmt.Sprintf("bench creates tables whose names begin with falldue_bench_, stores and runs %s tasks as fast as it can, and drops the tables", grouped(int64(b.Tasks)))
 			if err := confirm(cmd, what, yes); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,8 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags.StringVar(&f.filter.Kind, "kind", "", verb+" tasks of this kind")
 	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this key")
 	stateNames, phaseNames := choices(verb)
-	flags.StringVar(&f.state, "state", "", verb+" tasks in this state: "+strings.Join(stateNames, ", "))
-	flags.StringVar(&f.phase, "phase", "", verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
+	choiceVar(flags, &f.state, "state", stateNames, verb+" tasks in this state: "+strings.Join(stateNames, ", "))
+	choiceVar(flags, &f.phase, "phase", phaseNames, verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
 	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or contains this `TEXT`")
@@ -137,15 +138,45 @@ func isFilter(name string) bool {
 }
 
 func (b *bulkCommand) changeOnes(cmd *cobra.Command, args []string) error {
-	if _, err := parseIDs(args); err != nil {
-		return err
-	}
-	if b.asks {
-		if err := confirm(cmd, b.verb+" tasks: "+strings.Join(args, ", "), b.yes); err != nil {
+	return b.change(cmd, args, b.done, b.asJSON, b.one, func(q *falldue.Queue, ids []int64) error {
+		if !b.asks || b.yes {
+			return nil
+		}
+		if err := b.anyAllowed(cmd.Context(), q, ids); err != nil {
 			return err
 		}
+		return confirm(cmd, b.verb+" tasks: "+strings.Join(args, ", "), false)
+	})
+}
+
+// anyAllowed returns the first task's error if none of the tasks exists in a state that allows the change.
+func (b *bulkCommand) anyAllowed(ctx context.Context, q *falldue.Queue, ids []int64) (first error) {
+	allowed, _ := choices(b.verb)
+	for _, id := range ids {
+		t, err := q.Task(ctx, id)
+		switch {
+		case errors.Is(err, falldue.ErrNotFound):
+			err = maybeDeleted(err)
+		case err != nil:
+			return err
+		case !slices.Contains(allowed, string(t.State)):
+			err = fmt.Errorf("%w: task %d is %s; expected %s", falldue.ErrWrongState, id, t.State, oneOf(allowed))
+		case b.verb == "delete" && ops.Running(t) && !b.options.Running:
+			err = fmt.Errorf("%w: %d; --running deletes it, too", falldue.ErrRunning, id)
+		default:
+			return nil
+		}
+		first = cmp.Or(first, err)
 	}
-	return b.change(cmd, args, b.done, b.asJSON, b.one)
+	return first
+}
+
+// oneOf joins the values that are allowed.
+func oneOf(values []string) string {
+	if last := len(values) - 1; last > 0 {
+		return strings.Join(values[:last], ", ") + " or " + values[last]
+	}
+	return strings.Join(values, "")
 }
 
 func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
@@ -174,8 +205,10 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 			if err != nil {
 				return err
 			}
-			total = report.Changed
-			if err := confirm(cmd, fmt.Sprintf("%s %s", b.verb, tasksText(total)), false); err != nil || total == 0 {
+			if total = report.Changed; total == 0 {
+				return b.print(cmd, report)
+			}
+			if err := confirm(cmd, fmt.Sprintf("%s %s", b.verb, tasksText(total)), false); err != nil {
 				return err
 			}
 		}

@@ -184,6 +184,11 @@ func retryCommand() *cobra.Command {
 		if spread := b.options.Spread; len(args) > 0 && (spread.Rate != 0 || spread.Over != 0 || b.from != "") {
 			return mistake(errors.New("--rate, --over and --from need flags that select tasks, such as --kind"))
 		}
+		for _, flag := range []string{"rate", "over", "from"} {
+			if b.options.InPlace && cmd.Flags().Changed(flag) {
+				return mistake(fmt.Errorf("--in-place and --%s: set only one", flag))
+			}
+		}
 		return run(cmd, args)
 	}
 	return cmd
@@ -292,14 +297,17 @@ func refusedChange(err error) bool {
 	return errors.Is(err, falldue.ErrNotFound) || errors.Is(err, falldue.ErrWrongState) || errors.Is(err, falldue.ErrRunning)
 }
 
-// change changes tasks one by one. A task that cannot be changed does not keep the others
+// change changes tasks one by one, after ask. A task that cannot be changed does not keep the others
 // from it; the error belongs to the first one.
-func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON bool, fn func(*falldue.Queue, context.Context, int64) error) error {
+func (p *place) change(cmd *cobra.Command, args []string, change string, asJSON bool, fn func(*falldue.Queue, context.Context, int64) error, ask func(*falldue.Queue, []int64) error) error {
 	ids, err := parseIDs(args)
 	if err != nil {
 		return err
 	}
 	return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+		if err := ask(q, ids); err != nil {
+			return err
+		}
 		var first error
 		for _, id := range ids {
 			err := fn(q, cmd.Context(), id)

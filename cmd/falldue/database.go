@@ -94,14 +94,29 @@ func (p *place) namesOf(names func(ops.Queue) []string) cobra.CompletionFunc {
 func queueName(q ops.Queue) []string  { return []string{q.Name} }
 func queueKinds(q ops.Queue) []string { return q.Kinds }
 
+// source returns the DSN.
+func (p *place) source() (string, error) {
+	dsn := cmp.Or(p.dsn, os.Getenv(dsnVariable))
+	if dsn == "" {
+		return "", mistake(fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable))
+	}
+	return dsn, nil
+}
+
+// check returns an error if the DSN is missing or has no known form. It does not open the database.
+func (p *place) check() error {
+	dsn, err := p.source()
+	if err != nil {
+		return err
+	}
+	return mistake(connect.Check(p.driver, dsn))
+}
+
 // open calls fn with the database.
 func (p *place) open(ctx context.Context, fn func(*sqlx.DB) error) (err error) {
-	dsn := p.dsn
-	if dsn == "" {
-		dsn = os.Getenv(dsnVariable)
-	}
-	if dsn == "" {
-		return mistake(fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable))
+	dsn, err := p.source()
+	if err != nil {
+		return err
 	}
 	open := connect.OpenExisting
 	if p.creates {

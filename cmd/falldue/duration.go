@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,8 +130,105 @@ func (v *numberValue[T]) String() string {
 // Type is what help calls the value.
 func (v *numberValue[T]) Type() string { return "int" }
 
+// choiceValue is the value of a flag that takes one of several names.
+type choiceValue struct {
+	p       *string
+	allowed []string
+}
+
+func choiceVar(flags *pflag.FlagSet, p *string, name string, allowed []string, usage string) {
+	flags.Var(&choiceValue{p, allowed}, name, usage)
+}
+
+// Set checks the value.
+func (v *choiceValue) Set(text string) error {
+	if !slices.Contains(v.allowed, text) {
+		return errors.New("must be " + oneOf(v.allowed))
+	}
+	*v.p = text
+	return nil
+}
+
+func (v *choiceValue) String() string {
+	if v.p == nil { // pflag makes a zero value to learn whether the default is one
+		return ""
+	}
+	return *v.p
+}
+
+// Type is what help calls the value.
+func (v *choiceValue) Type() string { return "string" }
+
+// textValue is the value of a flag that takes a text of most bytes.
+type textValue struct {
+	p    *string
+	most int
+}
+
+func textVar(flags *pflag.FlagSet, p *string, name, value string, most int, usage string) {
+	*p = value
+	flags.Var(&textValue{p, most}, name, usage)
+}
+
+// Set checks the value.
+func (v *textValue) Set(text string) error {
+	if len(text) > v.most {
+		return fmt.Errorf("has %s bytes: must have up to %s", grouped(int64(len(text))), grouped(int64(v.most)))
+	}
+	*v.p = text
+	return nil
+}
+
+func (v *textValue) String() string {
+	if v.p == nil { // pflag makes a zero value to learn whether the default is one
+		return ""
+	}
+	return *v.p
+}
+
+// Type is what help calls the value.
+func (v *textValue) Type() string { return "string" }
+
+// What is allowed for arguments that a minus sign turns into flags.
+const (
+	factorRule  = "must be a factor above 0 and up to 1,000,000, such as 4x"
+	rampRule    = "must be a duration from 5s to 7d, such as 30m"
+	idRule      = "must be the ID of a task, a whole number above 0"
+	untilRule   = "must be a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z"
+	formulaRule = "begins with a minus sign: write -- before a FORMULA that does"
+)
+
+// argumentRule returns what is allowed for the arguments of a command.
+func argumentRule(cmd *cobra.Command) string {
+	switch cmd.CommandPath() {
+	case "falldue policy slow":
+		return factorRule
+	case "falldue policy ramp":
+		return rampRule
+	case "falldue policy hold":
+		return untilRule
+	}
+	switch {
+	case strings.Contains(cmd.Use, "FORMULA"), strings.Contains(cmd.Use, "OVERRIDE"):
+		return formulaRule
+	case strings.Contains(cmd.Use, " ID"), strings.Contains(cmd.Use, "[ID"):
+		return idRule
+	}
+	return ""
+}
+
 // flagError names the flag, its value and what is allowed.
-func flagError(_ *cobra.Command, err error) error {
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		text := "--" + unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			text = "-" + short
+			if rule := argumentRule(cmd); rule != "" && strings.ContainsAny(short[:1], "0123456789.(n") {
+				return fmt.Errorf("%q: %s", text, rule)
+			}
+		}
+		return fmt.Errorf("unknown flag %s; \"%s --help\" lists the flags", text, cmd.CommandPath())
+	}
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
@@ -145,5 +243,5 @@ func flagError(_ *cobra.Command, err error) error {
 	default:
 		must = "must be a whole number from 0 on, such as 7"
 	}
-	return fmt.Errorf("--%s %q: %s", bad.GetFlag().Name, bad.GetValue(), must)
+	return fmt.Errorf("--%s %.100q: %s", bad.GetFlag().Name, bad.GetValue(), must)
 }

@@ -32,7 +32,7 @@ func TestBadValuesOfFlags(t *testing.T) {
 		{`--metadata "ann": must be NAME=VALUE, such as by=ann`, []string{"enqueue", "x", "--metadata", "ann"}},
 		{`--json "maybe": must be true or false`, []string{"ls", "--json=maybe"}},
 		{`--policy "x=1hh": formula "1hh", byte 1: unknown unit "hh"; the units are ms, s, m, h, d`, []string{"ls", "--policy", "x=1hh"}},
-		{`--own-policy: backoff: formula "1hh", byte 1: unknown unit "hh"; the units are ms, s, m, h, d`, []string{"enqueue", "x", "--own-policy", "1hh"}},
+		{`--own-policy: formula "1hh", byte 1: unknown unit "hh"; the units are ms, s, m, h, d`, []string{"enqueue", "x", "--own-policy", "1hh"}},
 	} {
 		if _, err := execute(t, c.args...); exitStatus(err) != exitUsage || err.Error() != c.want {
 			t.Errorf("%q: status %d, %v; want %s", c.args, exitStatus(err), err, c.want)

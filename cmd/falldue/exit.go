@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,7 @@ func notFound(format string, args ...any) error { return missing{fmt.Errorf(form
 // maybeDeleted adds to an error about a missing task why it may be missing.
 func maybeDeleted(err error) error {
 	if errors.Is(err, falldue.ErrNotFound) {
-		return fmt.Errorf("%w; done tasks are deleted immediately, unless DoneRetention is set", err)
+		return fmt.Errorf("%w; done tasks are deleted immediately, unless the program sets DoneRetention", err)
 	}
 	return err
 }
@@ -135,6 +136,45 @@ func noOtherCommand(cmd *cobra.Command, args []string) error {
 	return errors.New(unknown)
 }
 
+var (
+	packageNames = regexp.MustCompile(`(^|: )(?:(?:falldue|backoff|ops|sqlgen|dialect): )+(?:invalid: )?`)
+	settingNames = regexp.MustCompile(` \((?:Config|KindConfig)\.[A-Za-z]+\)`)
+	fieldNames   = regexp.MustCompile(`(^|: |^both | and )([A-Z][a-z]+(?:[A-Z][a-z]+)*) `)
+)
+
+// reworded is an error of the library in the words of the command.
+type reworded struct {
+	text string
+	error
+}
+
+func (r reworded) Error() string { return r.text }
+func (r reworded) Unwrap() error { return r.error }
+
+// reword returns an error of the library that names the command's flags instead of the fields that have their values, and no
+// packages.
+func reword(cmd *cobra.Command, err error) error {
+	if !errors.Is(err, falldue.ErrInvalid) && !errors.Is(err, errUsage) {
+		return err
+	}
+	text := packageNames.ReplaceAllString(err.Error(), "$1")
+	text = settingNames.ReplaceAllString(text, "")
+	text = fieldNames.ReplaceAllStringFunc(text, func(field string) string {
+		m := fieldNames.FindStringSubmatch(field)
+		name := strings.ToLower(between.ReplaceAllString(m[2], "$1-$2"))
+		if cmd.Flags().Lookup(name) == nil {
+			return field
+		}
+		return m[1] + "--" + name + " "
+	})
+	if text == err.Error() {
+		return err
+	}
+	return reworded{text, err}
+}
+
+var between = regexp.MustCompile(`([a-z])([A-Z])`)
+
 // prepare makes all errors of the commands' own code failures, and makes commands that
 // only have subcommands refuse others.
 func prepare(cmd *cobra.Command) {
@@ -160,7 +200,7 @@ func prepare(cmd *cobra.Command) {
 		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := fn(cmd, args); err != nil {
-				return failure{err}
+				return failure{reword(cmd, err)}
 			}
 			return nil
 		}

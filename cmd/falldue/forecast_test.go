@@ -101,7 +101,7 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 		t.Errorf("diff --json: %+v, error %v", d, err)
 	}
 	for says, args := range map[string][]string{
-		"--from: backoff: ": {"--from", "nonsense"},
+		`--from: formula "nonsense"`: {"--from", "nonsense"},
 		`no live worker handles kind mail; set the policy of the code with --from`: nil,
 		`--ramp "0": must be a whole number from 1 to `:                            {"--from", "1h", "--ramp", "0"},
 		`--for "1s": must be a duration from 1m0s to 365d`:                         {"--from", "1h", "--for", "1s"},

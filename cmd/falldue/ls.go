@@ -55,7 +55,7 @@ func parseIDs(args []string) (ids []int64, err error) {
 	for _, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return nil, mistake(fmt.Errorf("%q is not the ID of a task: must be a whole number", arg))
+			return nil, mistake(fmt.Errorf("%q: %s", arg, idRule))
 		}
 		ids = append(ids, id)
 	}

@@ -76,10 +76,10 @@ func migrateDownCommand(p *place) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			question := fmt.Sprintf("down drops the tables of falldue, whose names begin with %s, and the tasks in them", p.tables.Prefix)
-			if err := confirm(cmd, question, yes); err != nil {
-				return err
-			}
 			return p.migrate(cmd.Context(), func(m *migrations.Migrator) error {
+				if err := confirm(cmd, question, yes); err != nil {
+					return err
+				}
 				n := 0
 				err := withProgress(cmd, func() string { return "dropping the tables" }, func() (err error) {
 					n, err = m.Down(cmd.Context())
@@ -206,7 +206,7 @@ func (p *place) migrate(ctx context.Context, fn func(*migrations.Migrator) error
 		}
 		m, err := migrations.New(db.DB, server, p.tables)
 		if err != nil {
-			return err
+			return mistake(err)
 		}
 		return fn(m)
 	})

@@ -108,7 +108,7 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
 		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
 		`required flag(s) "engine" not set`:                                                                            {"dump"},
-		`unknown flag: --dsn`:                                                                                          {"dump", "--engine", "sqlite", "--dsn", file},
+		`unknown flag --dsn`:                                                                                           {"dump", "--engine", "sqlite", "--dsn", file},
 		`table prefix "": must be 1 to 40 letters, digits and underscores, the first no digit`:                         {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {
 		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
-	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -146,11 +145,8 @@ func resumeCommand() *cobra.Command {
 
 // wokenWarning says what the end of a pause lets run.
 func wokenWarning(w ops.Woken) string {
-	text := fmt.Sprintf("this makes %s due immediately", words.Count(w.Due, "waiting task"))
-	if w.Unknown > 0 {
-		text += fmt.Sprintf(", and perhaps %s more under an unknown policy (set it with --policy)", grouped(w.Unknown))
-	}
-	return text
+	r := setReport{effect: ops.Effect{Diff: ops.Diff{AtOnce: w.Due}, Unknown: w.Unknown}}
+	return r.warning()
 }
 
 // kindArgument returns a completion of the first argument by the names of kinds.

@@ -62,7 +62,7 @@ func TestResumeSaysWhatItWakes(t *testing.T) {
 		s.run("pause", "charge")
 		for args, says := range map[string]string{
 			"--policy=mail=30m": "this makes 150 waiting tasks due immediately; confirm with --yes",
-			"--policy=x=30m":    "this makes 0 waiting tasks due immediately, and perhaps 157 more under an unknown policy (set it with --policy); confirm with --yes",
+			"--policy=x=30m":    "this may make 157 waiting tasks under an unknown policy due immediately (set the policy with --policy); confirm with --yes",
 		} {
 			if out, err := s.fails(exitUsage, "resume", "queue:default", args); out != "" || !strings.Contains(err.Error(), says) {
 				t.Errorf("resume %s printed %q, error %v", args, out, err)

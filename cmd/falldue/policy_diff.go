@@ -160,7 +160,7 @@ func (d *differ) setRamp(cmd *cobra.Command, i *ops.Ops, p *ops.Profile, c candi
 	o := ops.Override{Subject: falldue.Subject{Kind: c.Kind}, Formula: steps[0].Formula, Steps: steps, Note: d.note}
 	if d.until != "" {
 		if o.Until, err = ops.ParseUntil(d.until, p.At, time.Now()); err != nil {
-			return mistake(err)
+			return mistake(fmt.Errorf("--until: %w", err))
 		}
 	}
 	if !d.asJSON {
@@ -191,7 +191,11 @@ func policyNow(ctx context.Context, o *ops.Ops, kind string) (backoff.Policy, er
 
 // setText names an override that is set.
 func setText(o ops.Override) string {
-	text := fmt.Sprintf("the policy %q%s, which is set for %s %s", o.Formula, ops.StepText(o), o.Subject, untilText(o.Until))
+	what := fmt.Sprintf("the policy %q%s", o.Formula, ops.StepText(o))
+	if ops.IsHold(o.Formula) {
+		what = "the hold"
+	}
+	text := fmt.Sprintf("%s, which is set for %s %s", what, o.Subject, untilText(o.Until))
 	if o.Who != "" {
 		text += " by " + o.Who
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +22,9 @@ func policySlowCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, isFactor := strings.CutSuffix(args[1], "x")
 			factor, err := strconv.ParseFloat(number, 64)
-			if err != nil || !isFactor {
-				return mistake(fmt.Errorf("%q is not a factor such as 4x", args[1]))
-			}
-			override, err := ops.Slow(factor)
-			if err != nil {
-				return mistake(err)
+			override, slowErr := ops.Slow(factor)
+			if err != nil || !isFactor || slowErr != nil {
+				return mistake(fmt.Errorf("%q: %s", args[1], factorRule))
 			}
 			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {
 				return []ops.OverrideStep{{Formula: override}}, nil
@@ -75,16 +71,20 @@ func policyRampCommand() *cobra.Command {
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			over, err := ops.ParseDuration(args[2])
-			if args[1] != "over" || err != nil {
+			if args[1] != "over" {
 				return mistake(fmt.Errorf("%q: must be over and a duration, such as: policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}
-			if over < ops.MinRelease || over > ops.MaxRelease {
-				return mistake(fmt.Errorf("over %s: must be %v to %dd", args[2], ops.MinRelease, ops.MaxRelease/(24*time.Hour)))
+			over, err := ops.ParseDuration(args[2])
+			if err != nil || over < ops.MinRelease || over > ops.MaxRelease {
+				return mistake(fmt.Errorf("over %q: %s", args[2], rampRule))
 			}
 			f.until = args[2]
 			return f.set(cmd, args[0], func(p *ops.Profile, o ops.Override) ([]ops.OverrideStep, error) {
-				return p.Release(o.Subject, o.IncludeOwn, over)
+				steps, err := p.Release(o.Subject, o.IncludeOwn, over)
+				if err != nil {
+					return nil, fmt.Errorf("%w; set it with --policy", err)
+				}
+				return steps, nil
 			})
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/storable"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
@@ -67,8 +68,8 @@ func whoFlags(cmd *cobra.Command, n *falldue.Note) {
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	cmd.Flags().StringVar(&n.Who, "who", name, "your name, for lists and the history")
-	cmd.Flags().StringVar(&n.Why, "why", "", "reason, for lists and the history")
+	textVar(cmd.Flags(), &n.Who, "who", name, 255, "your name, for lists and the history")
+	textVar(cmd.Flags(), &n.Why, "why", "", storable.MaxText, "reason, for lists and the history")
 }
 
 func policySetCommand() *cobra.Command {
@@ -109,20 +110,11 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		return err
 	}
 	return f.ops(cmd.Context(), f.policies, func(i *ops.Ops, _ *falldue.Queue) error {
-		_, given := f.policies.kinds[o.Kind]
-		if !given && !f.dry {
-			if err := confirmSubject(cmd, i, o.Subject, f.yes); err != nil {
-				return err
-			}
-		}
 		p, err := f.read(cmd, i, o.Key)
 		if err != nil {
 			return err
 		}
-		if o.Steps, err = steps(p, o); err != nil {
-			return mistake(err)
-		}
-		if o.Formula = o.Steps[0].Formula; f.until != "" {
+		if f.until != "" {
 			if o.Until, err = ops.ParseUntil(f.until, p.At, time.Now()); err != nil {
 				name := "until" // an argument of hold
 				if cmd.Flags().Lookup(name) != nil {
@@ -131,6 +123,16 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 				return mistake(fmt.Errorf("%s: %w", name, err))
 			}
 		}
+		_, given := f.policies.kinds[o.Kind]
+		if !given && !f.dry {
+			if err := confirmSubject(cmd, i, o.Subject, f.yes); err != nil {
+				return err
+			}
+		}
+		if o.Steps, err = steps(p, o); err != nil {
+			return mistake(err)
+		}
+		o.Formula = o.Steps[0].Formula
 		if err := f.apply(cmd, i, p, o, ""); err != nil || given || !f.dry || f.asJSON {
 			return err
 		}
@@ -198,18 +200,24 @@ func (r setReport) question(ask string, above int64) string {
 
 // warning says what an override does that a person should agree to.
 func (r setReport) warning() string {
+	due := "makes %s due immediately"
+	if n := len(r.Steps); n > 1 {
+		due = fmt.Sprintf("makes %%s due together, in the busiest of %d steps", n)
+	}
 	var parts []string
 	for _, part := range []struct {
 		n    int64
 		text string
 	}{
-		{r.effect.AtOnce, "makes %s waiting tasks due immediately"}, {r.effect.Exhausted, "leaves %s waiting tasks without an attempt, so they die"},
-		{r.effect.Unknown, "changes %s waiting tasks under an unknown policy (set it with --policy)"},
-		{r.effect.UnknownExhausted, "leaves %s of these without an attempt, so they die"},
+		{r.effect.AtOnce, due}, {r.effect.Exhausted, "leaves %s with no attempt left, dead when due"},
+		{r.effect.Unknown, "may make %s under an unknown policy due immediately (set the policy with --policy)"},
 	} {
 		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf(part.text, grouped(part.n)))
+			parts = append(parts, fmt.Sprintf(part.text, counted(int(part.n), "waiting task")))
 		}
+	}
+	if n := r.effect.UnknownExhausted; n > 0 {
+		parts = append(parts, fmt.Sprintf("leaves %s of these with no attempt left", grouped(n)))
 	}
 	return "this " + strings.Join(parts, ", and ")
 }

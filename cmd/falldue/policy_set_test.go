@@ -30,20 +30,20 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			args   []string
 		}{
 			{exitUsage, "makes 400 waiting tasks due immediately; confirm with --yes", []string{"set", "mail", "original / 4", "--policy", "mail=1h"}},
-			{exitUsage, "leaves 400 waiting tasks without an attempt, so they die; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
-			{exitUsage, "changes 400 waiting tasks under an unknown policy (set it with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
-			{exitUsage, "and leaves 400 of these without an attempt", []string{"set", "mail", "attempts 1"}},
+			{exitUsage, "leaves 400 waiting tasks with no attempt left, dead when due; confirm with --yes", []string{"set", "mail", "attempts 1", "--policy", "mail=1h"}},
+			{exitUsage, "may make 400 waiting tasks under an unknown policy due immediately (set the policy with --policy); confirm with --yes", []string{"slow", "mail", "4x"}},
+			{exitUsage, "and leaves 400 of these with no attempt left", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
-			{exitUsage, `"4" is not a factor such as 4x`, []string{"slow", "mail", "4"}},
-			{exitUsage, `the factor 0: must be above 0`, []string{"slow", "mail", "0x"}},
+			{exitUsage, `"4": must be a factor above 0 and up to 1,000,000, such as 4x`, []string{"slow", "mail", "4"}},
+			{exitUsage, `"0x": must be a factor above 0`, []string{"slow", "mail", "0x"}},
 			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
-			{exitUsage, `"over lunch": must be over and a duration`, []string{"ramp", "mail", "over", "lunch"}},
-			{exitUsage, `over 0s: must be 5s to 7d`, []string{"ramp", "mail", "over", "0s"}},
-			{exitUsage, `over 4999ms: must be 5s to 7d`, []string{"ramp", "mail", "over", "4999ms"}},
-			{exitUsage, `over 7d1s: must be 5s to 7d`, []string{"ramp", "mail", "over", "7d1s"}},
-			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "5s"}},
+			{exitUsage, `over "lunch": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "lunch"}},
+			{exitUsage, `over "0s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "0s"}},
+			{exitUsage, `over "4999ms": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "4999ms"}},
+			{exitUsage, `over "7d1s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "7d1s"}},
+			{exitUsage, `kind mail has waiting tasks, and its policy is not known; set it with --policy`, []string{"ramp", "mail", "over", "5s"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "7d"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
@@ -64,7 +64,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		contains(t, s.run("ls", "--policy", "mail=1h", "--limit", "1"), ` in 3h(2\d|30)m`)
 		found, _ := execute(t, "doctor", "--policy", "mail=1h", "--dsn", s.dsn)
 		contains(t, found, `(?m)^ok +overrides +the policy "4 \* original" has been set for kind:mail since \S+ \S+ UTC by ann$`)
-		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +its kind's: delay 1h; now delay 4 \* 1h by "4 \* original", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(2\d|30)m `)
+		contains(t, s.run("show", "1", "--policy", "mail=1h"), `(?m)^policy +of the kind: delay 1h; now delay 4 \* 1h by "4 \* original", set for kind:mail until .* UTC\)?$`, `(?m)^ +2  3h(2\d|30)m `)
 		contains(t, s.run("forecast", "--policy", "mail=1h", "--for", "5h"), `(?m)^mail .* 400 a minute, in 3h(2\d|30)m`)
 		clock := time.Now().Add(4 * time.Hour).Format("15:04") // after the tasks are due
 		contains(t, s.run("policy", "hold", "queue:default kind:mail", "until", clock, "--policy", "mail=1h"), `^set for queue:default kind:mail: hold, until .*\d\d:\d\d:00 UTC\)?\n +400  tasks wait\n`, `(?m)^ +400  become due later$`)
@@ -119,9 +119,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			}
 		}
 		contains(t, s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m", "--dry-run"), `(?m)^ +400  become due when the override ends at `)
-		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m$`)
+		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +of the kind: delay 10m$`)
 		s.run("policy", "hold", "mail", "until", "2d", "--policy", "mail=10m")
-		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +its kind's: delay 10m; now on hold, set for kind:mail until .* UTC\)?$`)
+		contains(t, s.run("show", "1", "--policy", "mail=10m"), `(?m)^policy +of the kind: delay 10m; now on hold, set for kind:mail until .* UTC\)?$`)
 		s.run("policy", "clear", "mail", "--policy", "mail=10m", "--yes")
 		if after := s.run("ls", "--kind", "mail", "--limit", "10000", "--json"); withoutNow(after) != withoutNow(before) {
 			t.Error("rows of tasks have been written")
@@ -186,7 +186,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		diff := func(args ...string) []string {
 			return append([]string{"policy", "diff", "invoice", "12m", "--from", "10m"}, args...)
 		}
-		held := `the policy "36500d; elapsed 0s", which is set for kind:invoice until .* UTC\)? by ann`
+		held := `the hold, which is set for kind:invoice until .* UTC\)? by ann`
 		out := s.run(diff()...)
 		contains(t, out, `(?m)^ +480  would be due immediately$`, `(?m)^ +120  would be due sooner$`, `(?m)^this would replace `+held+`$`,
 			`(?m)^before +delay 36500d +0 +600 a minute, in (6h|5h5\dm)$`, `(?m)^after +12m +480 +500 a minute, now$`)
@@ -210,7 +210,7 @@ func TestDiffOfWhatIsHeld(t *testing.T) {
 		if err == nil {
 			t.Fatal("nobody was asked")
 		}
-		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due immediately; confirm with --yes$`)
+		contains(t, err.Error(), `by ann, and makes [2-5]\d waiting tasks due together, in the busiest of \d+ steps; confirm with --yes$`)
 		contains(t, s.run(diff("--ramp", "50", "--apply", "--dry-run")...), `(?m)^would be set for kind:invoice: `)
 		contains(t, s.run("policy", "show"), `(?m)^\S+ \S+  kind:invoice  hold `)
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -16,21 +17,22 @@ import (
 func execute(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	for tries := 1; ; tries++ {
-		out, err := executeOnce(t, args...)
+		out, err := executeIn(t.Context(), t, args...)
 		if tries == 10 || !strings.Contains(out, "the check took longer than ") {
 			return out, err
 		}
 	}
 }
 
-func executeOnce(t *testing.T, args ...string) (string, error) {
+// executeIn is execute with a context, and once.
+func executeIn(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, diagnostics bytes.Buffer
 	cmd := root()
 	cmd.SetArgs(append([]string{}, args...)) // nil would be the arguments of the test program
 	cmd.SetOut(&out)
 	cmd.SetErr(&diagnostics)
-	err := cmd.ExecuteContext(t.Context())
+	err := cmd.ExecuteContext(ctx)
 	if diagnostics.Len() > 0 {
 		t.Errorf("%v wrote to stderr: %s", args, &diagnostics)
 	}

@@ -135,7 +135,7 @@ func scheduleObject(s periodic.Info) any {
 
 // changeSchedule returns the command that changes schedules by fn.
 func changeSchedule(verb, change, short string, fn func(context.Context, *falldue.Queue, string) error) *cobra.Command {
-	return onSchedules(verb, short, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	return onSchedules(verb, short, nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		return 0, change, fn(ctx, q, name)
 	})
 }
@@ -154,38 +154,45 @@ func pauseSchedules() *cobra.Command {
 
 // removeSchedule returns the command that deletes schedules, and asks first.
 func removeSchedule() *cobra.Command {
-	cmd := changeSchedule("remove", "removed", "Delete schedules that no program defines; their tasks stay", periodic.Remove)
 	var yes bool
+	ask := func(cmd *cobra.Command, names []string) error {
+		return confirm(cmd, "remove schedules: "+strings.Join(names, ", "), yes)
+	}
+	cmd := onSchedules("remove", "Delete schedules that no program defines; their tasks stay", ask, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+		return 0, "removed", periodic.Remove(ctx, q, name)
+	})
 	yesFlag(cmd, &yes)
 	cmd.Long += "\nThe command asks first, unless --yes is set. A process that defines the schedule creates it again."
-	remove := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := confirm(cmd, "remove schedules: "+strings.Join(args, ", "), yes); err != nil {
-			return err
-		}
-		return remove(cmd, args)
-	}
 	return cmd
 }
 
 func triggerSchedule() *cobra.Command {
-	return onSchedules("trigger", "Enqueue the tasks of schedules now; their next ticks stay", func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	return onSchedules("trigger", "Enqueue the tasks of schedules now; their next ticks stay", nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		id, err := periodic.Trigger(ctx, q, name)
 		return id, "triggered", err
 	})
 }
 
-// onSchedules returns a command that calls fn with the name of each schedule.
-func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
+// onSchedules returns a command that calls fn with the name of each schedule, if all of them exist and ask, unless it is
+// nil, returns nil.
+func onSchedules(verb, short string, ask func(*cobra.Command, []string) error, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
 	var p place
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   verb + " NAME...",
 		Short: short,
-		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command ends, after changing the schedules listed before it.",
+		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command changes none.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {
+				if err := schedulesExist(cmd.Context(), q, args); err != nil {
+					return err
+				}
+				if ask != nil {
+					if err := ask(cmd, args); err != nil {
+						return err
+					}
+				}
 				for _, name := range args {
 					task, change, err := fn(cmd.Context(), q, name)
 					if err == nil {
@@ -203,6 +210,20 @@ func onSchedules(verb, short string, fn func(context.Context, *falldue.Queue, st
 	cmd.ValidArgsFunction = p.scheduleNames
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: name, change, and the id of its task")
 	return cmd
+}
+
+// schedulesExist returns an error that names the first schedule that does not exist.
+func schedulesExist(ctx context.Context, q *falldue.Queue, names []string) error {
+	list, err := periodic.List(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(list, func(s periodic.Info) bool { return s.Name == name }) {
+			return notFound("no schedule %.100q; \"falldue schedules\" lists the schedules", name)
+		}
+	}
+	return nil
 }
 
 // scheduleNames completes the names of schedules. There are none if the database cannot be

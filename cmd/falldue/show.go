@@ -162,9 +162,9 @@ func (v view) policyText() string {
 	case v.task.Policy != "":
 		return "per-task (policy:" + v.task.Policy + "): " + v.code.String() + v.overrideText()
 	case v.known:
-		return "its kind's: " + v.code.String() + v.overrideText()
+		return "of the kind: " + v.code.String() + v.overrideText()
 	}
-	return "its kind's, which is unknown, since no live worker handles the kind; set it with --policy" + v.overrideText()
+	return "unknown, since no live worker handles the kind; set it with --policy" + v.overrideText()
 }
 
 // overrideText says which policy is set for the task, if there is one.

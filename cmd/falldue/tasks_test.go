@@ -173,7 +173,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 			t.Errorf("dead tasks: %s", got)
 		}
 
-		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `which is unknown, since no live worker handles the kind; set it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
+		contains(t, s.run("show", "1"), `(?m)^key +customer:7$`, `(?m)^metadata +by: ann\nmetadata +in: tour$`, `(?m)^attempts +1$`, `policy     unknown, since no live worker handles the kind; set it with --policy`, `(?m)^ +1 +\S+ \S+ +\S+ +retried +\S+ +the bank is`)
 		contains(t, s.run("show", "1", "--policy", "delay 1h; attempts 3", "--future", "9"), `(?m)^attempts +1 of 3$`, `(?m)^ +2 +(1h|5\dm\d*s?) `, `(?m)^ +3 +(2h|1h5\dm|1h) `, `then it is dead\n$`)
 		contains(t, s.run("show", "3"), `per-task \(policy:[0-9a-f]{16}\): delay 10m; attempts 4`, `(?m)^payload +{"to": ?"x"}$`, `no attempt has failed`, `(?m)^ +4 +10h(30|2\d)m +`, `then it is dead\n$`)
 		var shown struct {
@@ -218,7 +218,7 @@ func TestCommandsShowAndChangeTasks(t *testing.T) {
 		if got, err := s.fails(exitNotFound, "retry", "2", "--state", "done"); got != "" || !strings.Contains(err.Error(), "task 2 is open; expected done") {
 			t.Errorf("a retry of an open task as a done one printed %q, error %v", got, err)
 		}
-		if got, err := s.fails(exitUsage, "retry", "2", "--state", "open"); got != "" || !strings.Contains(err.Error(), `State "open"`) {
+		if got, err := s.fails(exitUsage, "retry", "2", "--state", "open"); got != "" || !strings.Contains(err.Error(), `--state "open": must be done, dead or cancelled`) {
 			t.Errorf("a retry of open tasks printed %q, error %v", got, err)
 		}
 		if got, err := s.fails(exitUsage, "cancel", "3"); got != "" || !strings.Contains(err.Error(), "confirm with --yes") {
@@ -268,9 +268,9 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `unknown command "nonsense" for "falldue"`, []string{"nonsense"}},
 		{exitUsage, `unknown command "polcy" for "falldue"; did you mean policy?`, []string{"polcy"}},
 		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"policy", "nonsense"}},
-		{exitUsage, `unknown flag: --nonsense`, []string{"ls", "--nonsense"}},
+		{exitUsage, `unknown flag --nonsense`, []string{"ls", "--nonsense"}},
 		{exitUsage, `the database is missing; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
-		{exitUsage, `"x" is not the ID of a task: must be a whole number`, []string{"show", "x", "--dsn", file}},
+		{exitUsage, `"x": must be the ID of a task, a whole number above 0`, []string{"show", "x", "--dsn", file}},
 		{exitUsage, `0 arguments; the usage is falldue show ID [flags]`, []string{"show", "--dsn", file}},
 		{exitUsage, `--limit "0": must be a whole number from 1 to 10,000`, []string{"ls", "--limit", "0", "--dsn", file}},
 		{exitUsage, `--limit "99999999999999999999": must be a whole number from 1 to 10,000`, []string{"ls", "--limit", "99999999999999999999", "--dsn", file}},

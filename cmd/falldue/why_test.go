@@ -73,7 +73,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		s.run("cancel", "1", "--yes")
 		out, _ = s.fails(exitWaits, "why", "1")
 		contains(t, out, `^task 1, of kind charge in queue default, is cancelled and is not retried\n\nno   state     cancelled since .*; "falldue retry" retries it\n$`)
-		if out, err := s.fails(exitNotFound, "why", "99"); out != "" || !strings.HasSuffix(err.Error(), "no such task: 99; done tasks are deleted immediately, unless DoneRetention is set") {
+		if out, err := s.fails(exitNotFound, "why", "99"); out != "" || !strings.HasSuffix(err.Error(), "no such task: 99; done tasks are deleted immediately, unless the program sets DoneRetention") {
 			t.Errorf("why of a missing task printed %q", out)
 		}
 

@@ -89,6 +89,12 @@ func OpenExisting(ctx context.Context, driver, name string) (*sqlx.DB, error) {
 	return Open(ctx, driver, name)
 }
 
+// Check returns the error that Open returns for a DSN whose driver is unknown or whose form is wrong. It opens nothing.
+func Check(driver, name string) error {
+	_, _, err := resolve(driver, name)
+	return err
+}
+
 // resolve returns the driver for a DSN, and the DSN in the form that the driver
 // accepts.
 func resolve(driver, name string) (_, source string, err error) {
