@@ -130,7 +130,9 @@ func (s *Store) tryConn(ctx context.Context, u *use, fn func(*conn) error) (sent
 		sent, silent = c.sent, c.silent
 		if closed || c.broken || errors.Is(err, driver.ErrBadConn) || s.refuses(c, err) {
 			if s.server.Caps.Embedded {
-				c.forgetAll() // SQLite keeps a connection, and its lock, as long as it has statements
+				// SQLite keeps a connection, and its lock, as long as it has statements. Another store of the pool may have some.
+				_ = c.execText(context.WithoutCancel(ctx), "rollback") // fails without a transaction
+				c.forgetAll()
 			}
 			return driver.ErrBadConn
 		}
