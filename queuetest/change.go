@@ -146,10 +146,9 @@ var changeCases = []conformanceCase{
 		if info := readTask(t, q, waiting); info.Fence != 0 || info.State != falldue.StateOpen {
 			t.Errorf("the paused task is %+v", info)
 		}
-		until := readTask(t, q, waiting).Now.Add(time.Second)
-		if err := control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{Until: until}); err != nil {
-			t.Fatal(err)
-		}
+		until := soon(t, q, waiting, time.Second, func(until time.Time) error {
+			return control.Pause(t.Context(), falldue.Subject{Kind: "stops"}, falldue.PauseOptions{Until: until})
+		})
 		if info := waitForState(t, q, waiting, falldue.StateDone); info.AttemptedAt.Before(until.Add(-time.Millisecond)) {
 			t.Errorf("the pause until %v has ended at %v", until, info.AttemptedAt)
 		}

@@ -175,18 +175,19 @@ var policyCases = []conformanceCase{
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[noteArgs]("steps", falldue.KindConfig{Policy: parsePolicy(t, "delay 50ms")})
 		falldue.Handle(q, k, func(context.Context, falldue.Task[noteArgs]) error { return errFlaky })
-		waiting := enqueue(t, q, k, noteArgs{}, falldue.EnqueueOptions{Delay: time.Hour})
-		now := readTask(t, q, waiting).Now
-		step := ops.OverrideStep{After: time.Second, Formula: parseOverride(t, "2h")}
-		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h", ops.OverrideOptions{Steps: []ops.OverrideStep{step}, Until: now.Add(3 * time.Second)})
+		setPolicy(t, q, falldue.Subject{Kind: "steps"}, "1h") // so that the first attempt may take its time
 		startWorker(t, q)
 		id := enqueue(t, q, k, noteArgs{})
 		failedOnce(t, q, id)
-		if again := waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 }); again.AttemptedAt.Before(now.Add(3*time.Second - time.Millisecond)) {
-			t.Errorf("the task ran again at %v, before the end of the override at %v", again.AttemptedAt, now.Add(3*time.Second))
+		step := ops.OverrideStep{After: time.Second, Formula: parseOverride(t, "2h")}
+		until := soon(t, q, id, 3*time.Second, func(until time.Time) error {
+			return ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "steps"}, parseOverride(t, "1h"), ops.OverrideOptions{Steps: []ops.OverrideStep{step}, Until: until})
+		})
+		if again := waitFor(t, q, id, "tried again", func(i falldue.TaskInfo) bool { return i.Attempts > 1 }); again.AttemptedAt.Before(until.Add(-time.Millisecond)) {
+			t.Errorf("the task ran again at %v, before the end of the override at %v", again.AttemptedAt, until)
 		}
 		history, err := ops.New(q).OverrideHistory(t.Context())
-		if err != nil || len(history) != 1 || len(history[0].Steps) != 2 || history[0].Formula.String() != "2h" || history[0].Steps[1].After != time.Second {
+		if err != nil || len(history) != 2 || len(history[1].Steps) != 2 || history[1].Formula.String() != "2h" || history[1].Steps[1].After != time.Second {
 			t.Errorf("the history is %+v (error %v)", history, err)
 		}
 	}},

@@ -258,6 +258,22 @@ func readTask(t *testing.T, q *falldue.Queue, id int64) falldue.TaskInfo {
 	return info
 }
 
+// soon calls set with the database's time, which it reads with a task, plus a duration. If a busy machine
+// calls set after that time, soon calls set again with a longer duration. It returns the time that set took.
+func soon(t *testing.T, q *falldue.Queue, id int64, in time.Duration, set func(time.Time) error) time.Time {
+	t.Helper()
+	for {
+		at := readTask(t, q, id).Now.Add(in)
+		err := set(at)
+		if err == nil {
+			return at
+		}
+		if in *= 4; !errors.Is(err, falldue.ErrInvalid) || in > waitTimeout {
+			t.Fatal(err)
+		}
+	}
+}
+
 // pause is the time between two polls of a condition without an event. It grows from 5 to 50
 // milliseconds, so that long waits leave the machine to what they wait for.
 type pause struct {
