@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,28 +22,26 @@ type Enqueued[A any] struct {
 // All returns the unfinished tasks of a kind, ordered by their ids.
 func All[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
-	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) { return ops.New(q).Tasks(t.Context(), f, o) })
+	return all(t, k, pagesOf(t, q))
 }
 
 // AllTx is like [All] inside tx: it also returns tasks that tx has enqueued.
 func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
-	return all(t, k, func(f ops.Filter, o ops.ListOptions) (ops.Page, error) {
-		return ops.New(q).TasksTx(t.Context(), tx, f, o)
-	})
+	return all(t, k, pagesIn(t, q, tx))
 }
 
 // RequireEnqueued ends the test unless exactly one unfinished task of a kind has the arguments args. It returns that
 // task. Arguments are compared after a round trip through JSON.
 func RequireEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
-	return requireOne(t, k, All(t, q, k), args)
+	return requireOne(t, k, pagesOf(t, q), args)
 }
 
 // RequireEnqueuedTx is like [RequireEnqueued] inside tx: it also sees tasks that tx has enqueued.
 func RequireEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
-	return requireOne(t, k, AllTx(t, q, tx, k), args)
+	return requireOne(t, k, pagesIn(t, q, tx), args)
 }
 
 // RequireNoneEnqueued ends the test if the kind has an unfinished task.
@@ -59,15 +58,37 @@ func RequireNoneEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx,
 
 const pageSize = 1000
 
-func all[A any](t testing.TB, k falldue.Kind[A], list func(ops.Filter, ops.ListOptions) (ops.Page, error)) (found []Enqueued[A]) {
+// pages returns a page of tasks.
+type pages func(ops.Filter, ops.ListOptions) (ops.Page, error)
+
+func pagesOf(t testing.TB, q *falldue.Queue) pages {
 	t.Helper()
+	return func(f ops.Filter, o ops.ListOptions) (ops.Page, error) { return ops.New(q).Tasks(t.Context(), f, o) }
+}
+
+func pagesIn(t testing.TB, q *falldue.Queue, tx falldue.Tx) pages {
+	t.Helper()
+	return func(f ops.Filter, o ops.ListOptions) (ops.Page, error) {
+		return ops.New(q).TasksTx(t.Context(), tx, f, o)
+	}
+}
+
+func unfinished(t falldue.TaskInfo) bool {
+	return t.State == falldue.StateOpen || t.State == falldue.StateSnoozed || t.State == falldue.StateBlocked
+}
+
+func all[A any](t testing.TB, k falldue.Kind[A], list pages) (found []Enqueued[A]) {
+	t.Helper()
+	if k.Name() == "" {
+		t.Fatal("tasktest: the Kind is empty: make it with NewKind")
+	}
 	for after := int64(0); ; {
 		page, err := list(ops.Filter{Kind: k.Name()}, ops.ListOptions{Limit: pageSize, After: after})
 		if err != nil {
 			t.Fatalf("tasktest: list the tasks of kind %q: %v", k.Name(), err)
 		}
 		for _, info := range page.Tasks {
-			if info.State != falldue.StateOpen && info.State != falldue.StateSnoozed && info.State != falldue.StateBlocked {
+			if !unfinished(info) {
 				continue
 			}
 			if info.DecodeError != nil {
@@ -86,8 +107,9 @@ func all[A any](t testing.TB, k falldue.Kind[A], list func(ops.Filter, ops.ListO
 	}
 }
 
-func requireOne[A any](t testing.TB, k falldue.Kind[A], found []Enqueued[A], args A) falldue.TaskInfo {
+func requireOne[A any](t testing.TB, k falldue.Kind[A], list pages, args A) falldue.TaskInfo {
 	t.Helper()
+	found := all(t, k, list)
 	want, err := stored(args)
 	if err != nil {
 		t.Fatalf("tasktest: the arguments of kind %q: %v", k.Name(), err)
@@ -99,7 +121,7 @@ func requireOne[A any](t testing.TB, k falldue.Kind[A], found []Enqueued[A], arg
 		}
 	}
 	if len(same) != 1 {
-		t.Fatalf("tasktest: %d tasks of kind %q are enqueued with %+v, want 1; %s", len(same), k.Name(), args, listing(found))
+		t.Fatalf("tasktest: %d tasks of kind %q are enqueued with %+v, want 1; %s%s", len(same), k.Name(), args, listing(found), otherKinds(list, k.Name(), len(found)))
 	}
 	return same[0]
 }
@@ -137,4 +159,25 @@ func listing[A any](found []Enqueued[A]) string {
 		fmt.Fprintf(&text, "\n\ttask %d in queue %q: %s", one.ID, one.Queue, one.Payload)
 	}
 	return text.String()
+}
+
+// otherKinds names the kinds of unfinished tasks if none of the n is of the kind.
+func otherKinds(list pages, kind string, n int) string {
+	if n > 0 {
+		return ""
+	}
+	page, err := list(ops.Filter{}, ops.ListOptions{Limit: pageSize})
+	if err != nil {
+		return "" // the error is about the tasks of the kind
+	}
+	var names []string
+	for _, info := range page.Tasks {
+		if unfinished(info) && info.Kind != kind {
+			names = append(names, info.Kind)
+		}
+	}
+	if slices.Sort(names); len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; tasks of kinds %q do", slices.Compact(names))
 }

@@ -224,5 +224,5 @@ func ExampleAssertWait() {
 	t := &exampleT{} // in a test, its *testing.T
 	tasktest.AssertWait(t, backoff.Zizq(), 2, 31*time.Second, 92*time.Second)
 	tasktest.AssertTotal(t, backoff.Constant(time.Minute).WithMaxAttempts(3), time.Minute, 90*time.Second)
-	// Output: tasktest: the last attempt of a task comes 2m0s to 2m0s after the first under the policy "delay 1m; attempts 3", want from 1m0s to 1m30s
+	// Output: tasktest: the last attempt of a task comes 2m0s after the first under the policy "delay 1m; attempts 3", want 1m0s to 1m30s
 }

@@ -63,6 +63,10 @@ func TestRequireEnqueued(t *testing.T) {
 		}{
 			"none":    {func(t testing.TB) { tasktest.RequireNoneEnqueued(t, q, mail) }, `2 tasks of kind "mail.send" are enqueued, want none`},
 			"another": {func(t testing.TB) { tasktest.RequireEnqueued(t, q, mail, mailArgs{To: "eve@example.org"}) }, "bob@example.org"},
+			"another kind": {func(t testing.TB) {
+				tasktest.RequireEnqueued(t, q, falldue.NewKind[string]("mial", falldue.KindConfig{}), "")
+			}, `no task of the kind waits or runs; tasks of kinds ["mail.send" "other"] do`},
+			"no kind": {func(t testing.TB) { tasktest.All(t, q, falldue.Kind[string]{}) }, "the Kind is empty: make it with NewKind"},
 		} {
 			if text := failing(t, c.check); !strings.Contains(text, c.want) {
 				t.Errorf("%s: the test failed with %q, want %q in it", name, text, c.want)
@@ -312,7 +316,10 @@ func TestWindows(t *testing.T) {
 		{"a wait that may be longer", func(t testing.TB) { tasktest.AssertWait(t, policy, 2, time.Minute, 89*time.Second) }, "1m0s to 1m30s"},
 		{"a wait that may be shorter", func(t testing.TB) { tasktest.AssertWait(t, policy, 2, 61*time.Second, time.Hour) }, "1m0s to 1m30s"},
 		{"the last attempt", func(t testing.TB) { tasktest.AssertWait(t, policy, 3, 0, time.Hour) }, "allows 3 attempts"},
-		{"attempt 0", func(t testing.TB) { tasktest.AssertWait(t, policy, 0, 0, time.Hour) }, "attempt 0"},
+		{"attempt 0", func(t testing.TB) { tasktest.AssertWait(t, policy, 0, 0, time.Hour) }, "attempt 0: must be 1 or more"},
+		{"reversed", func(t testing.TB) { tasktest.AssertWait(t, policy, 1, 2*time.Minute, time.Minute) }, "min 2m0s: must be up to max 1m0s"},
+		{"all, reversed", func(t testing.TB) { tasktest.AssertTotal(t, policy, 3*time.Minute, time.Minute) }, "min 3m0s: must be up to max 1m0s"},
+		{"one duration", func(t testing.TB) { tasktest.AssertWait(t, policy.WithJitter("0"), 1, time.Hour, time.Hour) }, `waits 1m0s under the policy "delay 1m; attempts 3", want 1h0m0s`},
 		{"all", func(t testing.TB) { tasktest.AssertTotal(t, policy, 2*time.Minute, 3*time.Minute) }, ""},
 		{"all, longer", func(t testing.TB) { tasktest.AssertTotal(t, policy, 2*time.Minute, 179*time.Second) }, "2m0s to 3m0s"},
 		{"all, shorter", func(t testing.TB) { tasktest.AssertTotal(t, policy, 121*time.Second, 3*time.Minute) }, "2m0s to 3m0s"},

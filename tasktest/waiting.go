@@ -18,6 +18,9 @@ import (
 func whatWaits(t testing.TB, q *falldue.Queue) string {
 	t.Helper()
 	queues, kinds := hooks.Of[queue](q).Handles()
+	if len(kinds) == 0 {
+		return "the queue has no handlers: call Handle before RunOne"
+	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "RunOne looks in the queues %q for the kinds %q, and ", queues, kinds)
 	var list []falldue.TaskInfo

@@ -20,6 +20,9 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 		q := newQueue(t, testdb.Open(t, engine), falldue.Config{Queues: map[string]falldue.QueueConfig{"default": {}, "low": {}}})
 		kind := falldue.NewKind[string]("mail", falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
 		paused, other := falldue.NewKind[string]("paused", falldue.KindConfig{}), falldue.NewKind[string]("other", falldue.KindConfig{})
+		if text := failing(t, func(t testing.TB) { tasktest.RunOne(t, q) }); !strings.Contains(text, "the queue has no handlers: call Handle before RunOne") {
+			t.Errorf("without a handler: %s", text)
+		}
 		falldue.Handle(q, paused, func(context.Context, falldue.Task[string]) error { return nil })
 		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
 			if task.Args == "snooze" {
