@@ -81,6 +81,11 @@ func TestProbeShowsNoPassword(t *testing.T) {
 		`user=u password="pa S3CRET" host=127.0.0.1 port=1`,
 		"user=u password: S3CRET host=127.0.0.1 port=1",
 		"host=user:S3CRET@127.0.0.1 port=1",
+		"postgres://user@S3CRET:127.0.0.1:1/db",
+		"postgres://user:pa@S3CRET!:1/db",
+		"host=user:S3CRET:127.0.0.1 port=1",
+		"host='pa S3CRET' port=1",
+		"user=u host=127.0.0.1 port=S3CRET",
 		"user:pa@S3CRET@tcp(127.0.0.1:1)/db",
 		"mysql://user:pa@S3CRET@127.0.0.1:1/db",
 	} {

@@ -5,6 +5,7 @@ package dsn
 import (
 	"cmp"
 	"errors"
+	"net"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -42,14 +43,44 @@ func Hide(err error) error {
 	if source := sourceOf(err); source != "" {
 		return Redact(source, err)
 	}
-	text := unread.ReplaceAllString(beforeAt.ReplaceAllString(err.Error(), hidden+"@"), "${1}"+hidden+"${2}")
+	text := unread.ReplaceAllString(beforeAt.ReplaceAllString(withoutValues(err), hidden+"@"), "${1}"+hidden+"${2}")
 	if text == err.Error() {
 		return err
 	}
 	return errors.New(text)
 }
 
+// withoutValues returns the text of err, in which names of hosts that no host can have, and numbers that are none, are
+// hidden: they may be parts of a password.
+func withoutValues(err error) string {
+	text := err.Error()
+	var hide func(error)
+	hide = func(err error) {
+		switch e := err.(type) { //nolint:errorlint // each error of the tree is looked at
+		case *net.DNSError:
+			if !hostName.MatchString(e.Name) {
+				text = strings.ReplaceAll(text, "lookup "+e.Name, "lookup "+hidden)
+			}
+		case *strconv.NumError:
+			text = strings.ReplaceAll(text, strconv.Quote(e.Num), strconv.Quote(hidden))
+		}
+		switch e := err.(type) { //nolint:errorlint // and those that it wraps
+		case interface{ Unwrap() error }:
+			if inner := e.Unwrap(); inner != nil {
+				hide(inner)
+			}
+		case interface{ Unwrap() []error }:
+			for _, inner := range e.Unwrap() {
+				hide(inner)
+			}
+		}
+	}
+	hide(err)
+	return text
+}
+
 var (
+	hostName = regexp.MustCompile(`^[\pL\pN_.-]+$`)
 	beforeAt = regexp.MustCompile("[^\\s\"'`]+@")
 	unread   = regexp.MustCompile(`^(missing "=" after ").*(" in connection info string)$`) // of lib/pq
 )

@@ -3,6 +3,8 @@ package dsn_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,6 +46,9 @@ func TestHideWithoutTheDSN(t *testing.T) {
 		"cannot parse by pgx":     {fmt.Errorf("ask: %w", parse), "ask: cannot parse `xxxxx`: failed to parse as keyword/value (missing \"=\" after \"xxxxx\" in connection info string)"},
 		"cannot parse by lib/pq":  {errors.New(`missing "=" after "S3C\"RET@h" in connection info string`), `missing "=" after "xxxxx" in connection info string`},
 		"part of a password":      {errors.New("lookup S3@CRET@127.0.0.1: no such host"), "lookup xxxxx@127.0.0.1: no such host"},
+		"no name of a host":       {errors.Join(errors.New("a"), &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "S3CRET:127.0.0.1:1", Err: "no such host"}}, &net.DNSError{Name: "pa S3CRET", Err: "no such host", Server: "10.0.0.1:53"}), "a\ndial tcp: lookup xxxxx: no such host\nlookup xxxxx on 10.0.0.1:53: no such host"},
+		"no number":               {fmt.Errorf("pq: wrong value for \"port\": %w", &strconv.NumError{Func: "ParseUint", Num: "S3CRET", Err: strconv.ErrSyntax}), `pq: wrong value for "port": strconv.ParseUint: parsing "xxxxx": invalid syntax`},
+		"a host":                  {&net.DNSError{Name: "db_1.shop-büro.example", Err: "no such host"}, "lookup db_1.shop-büro.example: no such host"},
 		"a user of MySQL":         {errors.New("Access denied for user 'root'@'localhost'"), "Access denied for user 'root'@'localhost'"},
 		"an error without secret": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "dial tcp 127.0.0.1:1: connect: connection refused"},
 	} {
