@@ -322,6 +322,9 @@ func (s internals) Refuse(err error) {
 
 // For package ops:
 
+// Release returns the release of the program.
+func (s internals) Release() string { return s.q.release() }
+
 // WorkerConfig returns the settings of a worker of the queue, with what it would announce.
 func (s internals) WorkerConfig() worker.Config {
 	handlers, _ := s.q.handlers()

@@ -164,9 +164,12 @@ func (q *Queue) workerConfig(handlers map[string]*run.Handler) worker.Config {
 			Limits: limitsOf("queue "+name, queue.Limits),
 		}
 	}
-	w.Info = infoOf(w, cmp.Or(cfg.Release, build.Release()))
+	w.Info = infoOf(w, q.release())
 	return w
 }
+
+// release returns the release of the program.
+func (q *Queue) release() string { return cmp.Or(q.cfg.Release, build.Release()) }
 
 // infoOf returns the description of a worker for its heartbeats.
 func infoOf(cfg worker.Config, release string) store.WorkerInfo {

@@ -53,6 +53,7 @@ type queue interface {
 	Entry(task falldue.EnqueueParams) (e store.Entry, hash string, err error)
 	Through(ctx context.Context, entries []store.Entry, put func(context.Context, []store.Entry) (ids []int64, err error)) error
 	Middleware() bool
+	Release() string
 	Enqueued(entries []store.Entry)
 	StoredNote(notes []falldue.Note) (falldue.Note, error)
 	AddTicker(tick func(context.Context) (next time.Duration, err error))
@@ -77,7 +78,7 @@ func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
 		if _, ok := s.defined[d.Name]; ok {
 			return nil, invalid("schedule %s is defined twice", d.Name)
 		}
-		d.DefinedBy = fmt.Sprintf("%.255s", build.Origin())
+		d.DefinedBy = fmt.Sprintf("%.255s", build.Origin(inside.Release()))
 		s.defined[d.Name] = d
 	}
 	inside.AddTicker(s.Tick)

@@ -134,7 +134,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	ctx := t.Context()
 	clock := tasktest.NewClock(t, db)
 	var log bytes.Buffer
-	q := newQueue(t, db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	q := newQueue(t, db, falldue.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Release: "v7"})
 	priority := -3
 	schedule := periodic.Schedule{Name: "r", Spec: "@every 1h", Task: report.Params("first", falldue.EnqueueOptions{
 		Queue: "slow", Priority: &priority, Key: "customer:42", MaxAttempts: 7,
@@ -154,7 +154,7 @@ func checkSchedule(t *testing.T, db *sqlx.DB) {
 	}
 	info := find(t, q)
 	if info.LastTask != list[0].ID || info.Last.Sub(first.Next).Abs() > time.Minute || !info.Next.Equal(first.Next.Add(time.Hour)) ||
-		info.Kind != "report" || info.Queue != "slow" || info.Zone != "UTC" || info.DefinedBy == "" || !first.Last.IsZero() {
+		info.Kind != "report" || info.Queue != "slow" || info.Zone != "UTC" || !strings.HasSuffix(info.DefinedBy, " v7") || !first.Last.IsZero() {
 		t.Errorf("after the first tick the schedule is %+v, and was %+v", info, first)
 	}
 

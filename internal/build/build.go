@@ -19,10 +19,10 @@ func Release() string { return of(releaseOf) }
 // Library returns the version of falldue in the program, or "".
 func Library() string { return of(libraryOf) }
 
-// Origin names this process: its host, and its release.
-func Origin() string {
+// Origin names this process: its host, and its release unless that is "".
+func Origin(release string) string {
 	text, _ := os.Hostname()
-	if release := Release(); release != "" {
+	if release != "" {
 		text += " " + release
 	}
 	return text
