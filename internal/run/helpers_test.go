@@ -37,6 +37,8 @@ func (f *fakeSettles) SettleUnlocked(ctx context.Context, _ string, batch []*sto
 	return f.settle(ctx, batch)
 }
 
+func (f *fakeSettles) Ended([]*store.Claim) {}
+
 func (f *fakeSettles) Classify(error) dialect.Class { return f.class }
 
 // noPermits is a table of leases that are not extended.

@@ -55,10 +55,12 @@ type SettlerConfig struct {
 func (c SettlerConfig) events() events { return events{c.Log} }
 
 // settleTable has the statements of a settler. Settle waits for rows that another
-// transaction has locked, and SettleUnlocked skips them.
+// transaction has locked, and SettleUnlocked skips them. Ended is called with claims
+// that were settled.
 type settleTable interface {
 	Settle(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
 	SettleUnlocked(ctx context.Context, workerID string, batch []*store.Settlement) (store.Unsettled, error)
+	Ended(claims []*store.Claim)
 	Classify(error) dialect.Class
 }
 
@@ -387,6 +389,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 	}
 	s.Ended.count(batch, lost)
 	var freed []string // limits
+	var limited []*store.Claim
 	s.tellFlows(batch, lost)
 	for _, r := range batch {
 		waits := r.end.State == statements.StateOpen || r.end.State == statements.StateSnoozed
@@ -395,6 +398,9 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 			if !keeps && !l.Form.Timed() {
 				freed = append(freed, l.Name)
 			}
+		}
+		if len(r.Claim.Limits) > 0 && !lost[r.Claim.ID] {
+			limited = append(limited, r.Claim)
 		}
 		if lost[r.Claim.ID] {
 			// After a failed try, that try may have settled the task.
@@ -423,6 +429,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 		s.Observer.Ended(r, outcome.Of(&r.end, r.Failure), next)
 	}
 	if len(freed) > 0 {
+		s.Table.Ended(limited)
 		s.Pollers.Freed(freed)
 	}
 }

@@ -205,6 +205,35 @@ func TestEndsFreeNoRates(t *testing.T) {
 	}
 }
 
+// endedClaims is a table that records the tasks of ended claims.
+type endedClaims struct {
+	settleTable
+	ids *[]int64
+}
+
+func (e endedClaims) Ended(claims []*store.Claim) {
+	for _, c := range claims {
+		*e.ids = append(*e.ids, c.ID)
+	}
+}
+
+// TestOnlySettledClaimsHaveEnded: the table learns which claims with limits were settled. A lost claim may belong to
+// another worker, and a task without limits has no permits.
+func TestOnlySettledClaimsHaveEnded(t *testing.T) {
+	t.Parallel()
+	_, s, runs := claimed(t, testdb.SQLite, 3)
+	var ids []int64
+	s.Table = endedClaims{s.Table, &ids}
+	settled, lost := runs[0].Claim, runs[1].Claim
+	for _, c := range []*store.Claim{settled, lost} {
+		c.Limits = []store.Limit{{Name: "most", Form: store.Running}}
+	}
+	s.finish(runs, map[int64]bool{lost.ID: true}, waitForLocks)
+	if !slices.Equal(ids, []int64{settled.ID}) {
+		t.Errorf("the claims of tasks %v have ended, want only %d; %d was lost", ids, settled.ID, lost.ID)
+	}
+}
+
 // TestSecondSettlerHelps: the settler signals the second one when many runs wait in addition to
 // its batch, and the second one settles them.
 func TestSecondSettlerHelps(t *testing.T) {

@@ -76,6 +76,7 @@ type Claim struct {
 	// HeldUntil is the last time at which limits are known to have held back tasks of the lane, in
 	// microseconds since 1970, or 0. Package claim sets it.
 	HeldUntil int64
+	permits   []*statements.Permit // of running tasks, as the claim has taken them
 }
 
 // claimScanner reads the rows that claims return. It allocates a few claims together, and not

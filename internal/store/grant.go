@@ -70,6 +70,17 @@ func (g *grants) without(outrun map[*Claim]bool, token int64) (back []statements
 	return back
 }
 
+// keep records in the claims which permits of running tasks they have taken, with the token.
+func (g *grants) keep(token int64) {
+	for _, one := range g.list {
+		c, p := g.owners[one.Permit][0], g.permits[one.Permit]
+		if slices.ContainsFunc(c.Limits, func(l Limit) bool { return l.Name == p.Name && l.Form == Running }) {
+			p.Key, p.Token = one.Key, token
+			c.permits = append(c.permits, p)
+		}
+	}
+}
+
 // takeLimited claims tasks that were found in the same transaction and that the limits of
 // their sources admit: those whose permits it can take. It corrects rests.
 func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found []*Claim, quotas map[string]*quota, rests []Rest) ([]*Claim, error) {
@@ -77,6 +88,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 		return nil, err
 	}
 	g, token := grantsFor(found, quotas), s.rivals.token()
+	s.known.remove(g.permits)
 	lost, err := s.takePermits(ctx, x, token, g.list)
 	if err != nil {
 		return nil, err
@@ -119,6 +131,7 @@ func (s *Store) takeLimited(ctx context.Context, x runner, p ClaimParams, found 
 	if len(claims) == 0 {
 		return nil, nil
 	}
+	g.keep(token)
 	return claims, s.extendPermits(ctx, x, token, g.list)
 }
 

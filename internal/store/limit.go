@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -60,13 +61,10 @@ const fewSources, leastSources = 4, 32
 func (s *Store) ClaimLimited(ctx context.Context, p ClaimParams) (Limited, error) {
 	all, few := p.Sources, min(len(p.Sources), max(fewSources*p.Limit, leastSources))
 	p.Sources, p.later = all[:few], all[few:]
-	read := func() (map[string]*quota, error) {
-		return reading(ctx, s, func(x runner) (map[string]*quota, error) { return s.quotas(ctx, x, p) })
-	}
-	quotas, err := read()
+	quotas, err := s.quotas(ctx, nil, p)
 	if err == nil && areHeld(p.Sources, quotas) && !areHeld(p.later, quotas) {
 		p.Sources, p.later = all, nil
-		quotas, err = read()
+		quotas, err = s.quotas(ctx, nil, p)
 	}
 	if err != nil {
 		return Limited{}, err
@@ -166,14 +164,21 @@ func (s *Store) makePermits(ctx context.Context, x runner, found []*Claim, quota
 	return err
 }
 
-// quotas reads the quotas of the limits of sources.
+// quotas returns the quotas of the limits of sources. It reads the permits that are not known to be free.
 func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string]*quota, error) {
 	limits := map[string]Limit{}
+	known := map[string][]*statements.Permit{}
 	var names []string
 	for _, from := range p.Sources {
 		for _, l := range from.Limits {
-			if _, known := limits[l.Name]; !known {
-				limits[l.Name], names = l, append(names, l.Name)
+			if _, listed := limits[l.Name]; listed {
+				continue
+			}
+			limits[l.Name] = l
+			if list := s.knownFree(l); list != nil {
+				known[l.Name] = list
+			} else {
+				names = append(names, l.Name)
 			}
 		}
 	}
@@ -181,17 +186,21 @@ func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string
 	if err != nil {
 		return nil, err
 	}
-	quotas := make(map[string]*quota, len(names))
-	for _, name := range names {
-		quotas[name] = newQuota(limits[name], permits[name])
+	maps.Copy(permits, known)
+	quotas := make(map[string]*quota, len(limits))
+	for name, l := range limits {
+		quotas[name] = newQuota(l, permits[name])
 		s.rivals.leave(quotas[name])
 	}
 	return quotas, nil
 }
 
-// readPermits returns the permits of limits, by the limits' names.
+// readPermits returns the permits of limits, by the limits' names. It reads them outside a transaction if x is nil.
 func (s *Store) readPermits(ctx context.Context, x runner, names []string) (map[string][]*statements.Permit, error) {
 	permits := make(map[string][]*statements.Permit, len(names))
+	if x == nil && len(names) > 0 {
+		return reading(ctx, s, func(x runner) (map[string][]*statements.Permit, error) { return s.readPermits(ctx, x, names) })
+	}
 	for list := range slices.Chunk(names, MaxBatch) {
 		rows := statements.LimitColumns.Rows(len(list), func(i int) *string { return &list[i] })
 		err := x.query(ctx, s.batch("permits", len(list), statements.Permits), nil, rows, func(r row) error {

@@ -33,9 +33,12 @@ func (r *rivals) token() int64 { return r.mark<<32 | rand.Int64N(1<<32) }
 // lose records that a claim has lost a permit.
 func (r *rivals) lose() { r.lost.Store(time.Now().UnixNano()) }
 
+// recently reports whether a claim has lost a permit a short time ago.
+func (r *rivals) recently() bool { return time.Now().UnixNano()-r.lost.Load() <= int64(rivalry) }
+
 // leave removes from a quota the free permits that claims leave to other workers.
 func (r *rivals) leave(q *quota) {
-	if q.Form != Running || time.Now().UnixNano()-r.lost.Load() > int64(rivalry) {
+	if q.Form != Running || !r.recently() {
 		return
 	}
 	free := len(q.free)

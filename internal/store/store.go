@@ -52,6 +52,7 @@ type Store struct {
 	noSlots atomic.Bool // the server has no named locks
 	lookups lookups
 	rivals  rivals
+	known   knownPermits
 	writer  chan struct{} // its one element is held while writing, if Caps.SingleWriter
 
 	participants []participant
@@ -82,6 +83,7 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
 	s.rivals.begin()
+	s.known.free = map[string]*freePermits{}
 	s.participants = []participant{attemptLog{s}, progressLog{s}, stepLog{s}, flowLog{s}}
 	return s
 }

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/falldue/falldue/internal/statements"
+)
+
+// knownPermits are the permits that this store's claims had last, and that are free since these claims have ended.
+// A claim that finds all permits of a limit here need not read them: with many keys, to read their permits takes as long
+// as to find their tasks. Another worker may have taken a permit in the meantime. Its token differs then, and the claim
+// does not get the permit.
+type knownPermits struct {
+	mu   sync.Mutex
+	free map[string]*freePermits // by limit
+}
+
+// freePermits are the known permits of a limit, without those that claims have taken since.
+type freePermits struct {
+	list  []*statements.Permit
+	freed time.Time // when the last of them became free
+}
+
+const (
+	// maxKnown is the greatest number of limits with known permits.
+	maxKnown = 8 * MaxBatch
+	// knownFor is how long permits are known. Permits that are not used are deleted later.
+	knownFor = time.Minute
+)
+
+// knownFree returns all permits of a limit, or nil if a claim has to read them. While other workers take permits of the
+// store's limits, claims read them all.
+func (s *Store) knownFree(l Limit) []*statements.Permit {
+	if s.rivals.recently() {
+		return nil
+	}
+	return s.known.of(l)
+}
+
+// of returns all permits of a limit, or nil if it does not know each of them to be free.
+func (k *knownPermits) of(l Limit) []*statements.Permit {
+	if l.Form != Running {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.free[l.Name]
+	if f == nil || len(f.list) < l.permits() || time.Since(f.freed) > knownFor {
+		return nil
+	}
+	return slices.Clone(f.list)
+}
+
+// add records that permits are free.
+func (k *knownPermits) add(permits []*statements.Permit, now time.Time) {
+	for _, p := range permits {
+		f := k.free[p.Name]
+		if f == nil {
+			for name := range k.free {
+				if len(k.free) < maxKnown {
+					break
+				}
+				delete(k.free, name)
+			}
+			f = &freePermits{}
+			k.free[p.Name] = f
+		}
+		f.list, f.freed = append(leaveOut(f.list, p.ID), p), now
+	}
+}
+
+// remove records that a claim has tried to take permits.
+func (k *knownPermits) remove(permits map[int64]*statements.Permit) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id, p := range permits {
+		if f := k.free[p.Name]; f != nil {
+			if f.list = leaveOut(f.list, id); len(f.list) == 0 {
+				delete(k.free, p.Name)
+			}
+		}
+	}
+}
+
+// leaveOut removes a permit from a list.
+func leaveOut(list []*statements.Permit, id int64) []*statements.Permit {
+	return slices.DeleteFunc(list, func(p *statements.Permit) bool { return p.ID == id })
+}
+
+// Ended records that claims of this store have ended, as they were settled. Later claims know that their permits are
+// free.
+func (s *Store) Ended(claims []*Claim) {
+	s.known.mu.Lock()
+	defer s.known.mu.Unlock()
+	now := time.Now()
+	for _, c := range claims {
+		s.known.add(c.permits, now)
+	}
+}
