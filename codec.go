@@ -34,8 +34,8 @@ type Place struct {
 	// Column is "payload" or "result", or "step:" or "cursor:" and the name of a step (package steps). A schedule's
 	// payload has the same Place as the payloads of its tasks.
 	Column string
-	// TaskID is the id of the task that the data belongs to. It is 0 for a payload, which
-	// is encoded before its task has an id.
+	// TaskID is the ID of the task that the data belongs to. It is 0 for a payload, which
+	// is encoded before its task has an ID.
 	TaskID int64
 }
 

@@ -280,7 +280,7 @@ func (c Config) validate(s dialect.Server) error {
 
 func (c Config) tables() dialect.Tables { return dialect.Tables{Schema: c.Schema, Prefix: c.Prefix} }
 
-// workerID returns a new id for a worker: its name and a random part.
+// workerID returns a new ID for a worker: its name and a random part.
 func (c Config) workerID() string {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails

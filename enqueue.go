@@ -211,7 +211,7 @@ func (q *Queue) entry(d *EnqueueParams) (e store.Entry, err error) {
 	e = store.Entry{Queue: cmp.Or(o.Queue, d.kind.Queue), Kind: d.kind.name, Priority: d.kind.Priority, MaxAttempts: o.MaxAttempts, Delay: o.Delay.Microseconds()}
 	e.Key = storable.Key(key)
 	if e.Key != key && storable.HasParts(key) {
-		return e, invalid("key %.200q: a key with parts must have up to 128 visible ASCII characters; see KeyOf", key)
+		return e, invalid("key %.200q: a key with parts must have at most 128 visible ASCII characters; see KeyOf", key)
 	}
 	if o.Priority != nil {
 		e.Priority = *o.Priority

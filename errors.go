@@ -29,7 +29,8 @@ var (
 	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
 	ErrNotCommitted = outcome.ErrNotCommitted
-	// ErrNotFound is wrapped by the errors of Queue.Task, Retry, Cancel and Delete when there is no task with the id.
+	// ErrNotFound is wrapped by the errors of calls that are about one task, when there is no task with the ID. Calls
+	// about one schedule, one per-task policy or one flow return errors that wrap it, too, with a text of their own.
 	ErrNotFound = store.ErrNotFound
 	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state does not
 	// allow the change. The text names the state.

@@ -65,7 +65,7 @@ type TaskInfo struct {
 	FirstAttemptedAt, AttemptedAt time.Time
 	// Now is the time of the database's clock when the task was read.
 	Now time.Time
-	// ClaimedBy is the id of the worker that runs the task, or that lost its lease. Otherwise it is "".
+	// ClaimedBy is the ID of the worker that runs the task, or that lost its lease. Otherwise it is "".
 	ClaimedBy string
 	// LastError is the text of the latest failure, cut after 16 KiB, or "".
 	LastError string
@@ -112,7 +112,7 @@ type Attempt struct {
 	Fence   int64
 	// Outcome is the outcome of the attempt: OutcomeRetried, OutcomeDead or OutcomeLost.
 	Outcome Outcome
-	// Worker is the id of the worker that ran the task.
+	// Worker is the ID of the worker that ran the task.
 	Worker string
 	// FinishedAt is when the attempt was recorded, by the database's clock.
 	FinishedAt time.Time

@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Task returns the task with an id. The error wraps [ErrNotFound] if there is no
-// such task: no task ever had the id, or the task has been deleted.
+// Task returns the task with an ID. The error wraps [ErrNotFound] if there is no
+// such task: no task ever had the ID, or the task has been deleted.
 func (q *Queue) Task(ctx context.Context, id int64) (TaskInfo, error) {
 	t, err := q.store.Task(ctx, id)
 	if err != nil {

@@ -122,7 +122,7 @@ type OrderLimit struct{ limit }
 // its arguments.
 //
 // Each queue, priority and per-task policy of a key has a separate order: tasks of a key in two queues run one
-// at a time, but in no order between the queues. Tasks without a key have no order. InOrder is a limit for
+// at a time, but in no particular order between the queues. Tasks without a key have no order. InOrder is a limit for
 // kinds, not for queues.
 func InOrder() OrderLimit {
 	return OrderLimit{limit{form: store.Sequence, most: 1, perKey: true}}

@@ -234,11 +234,11 @@ func (r *Run) DoneTx(ctx context.Context, tx Tx) error {
 // EnqueueFunc stores tasks, and returns a receipt for each of them.
 type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Receipt, error)
 
-// EnqueueMiddleware wraps calls that enqueue ([Queue.UseEnqueue]). It is called once, with the next EnqueueMiddleware
-// or the function that stores tasks. The returned function runs once for each call, before anything is stored, with
-// all tasks of the call. tx is the transaction of the caller, or nil.
+// An EnqueueMiddleware returns a function that wraps next. [Queue.UseEnqueue] calls the EnqueueMiddleware once. The
+// returned function then runs once for each enqueue call, with all of its tasks, before anything is stored. tx is the
+// caller's transaction, or nil.
 //
-// The function may change the options of tasks, and add metadata. It must not change the number and order of a flow's
+// The function can change the options of tasks, and add metadata. It must not change the number and order of a flow's
 // tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from ctx, to next, and
 // returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and
 // next has returned nil, the tasks are committed, and an error of the function cannot undo that.

@@ -51,7 +51,7 @@ type EnqueueOptions struct {
 	// Defaults to nil: nothing is stored.
 	Metadata map[string]string
 	// Unique prevents the task from being stored while another task holds its unique key. Then the [Receipt] has the
-	// holder's id. Defaults to the zero value: any number of equal tasks are stored.
+	// holder's ID. Defaults to the zero value: any number of equal tasks are stored.
 	Unique Unique
 }
 
@@ -72,7 +72,7 @@ type EnqueueParams struct {
 
 // Receipt is the result of an enqueue for one task.
 type Receipt struct {
-	// ID is the id of the task, or of the task that holds its unique key ([Unique]). With [Unique].For, the holder may
+	// ID is the ID of the task, or of the task that holds its unique key ([Unique]). With [Unique].For, the holder may
 	// have been deleted since.
 	ID int64
 	// Existed reports whether another task held the unique key, so that no task was stored.

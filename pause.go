@@ -112,10 +112,10 @@ func (q *Queue) change(ctx context.Context, s Subject, until time.Time, c store.
 // stored returns the note as it is stored.
 func (n Note) stored() (Note, error) {
 	if len(n.Who) > maxWho {
-		return Note{}, invalid("Who has %d bytes: must have up to %d", len(n.Who), maxWho)
+		return Note{}, invalid("Who has %d bytes: must have at most %d", len(n.Who), maxWho)
 	}
 	if len(n.Why) > storable.MaxText {
-		return Note{}, invalid("Why has %d bytes: must have up to %d", len(n.Why), storable.MaxText)
+		return Note{}, invalid("Why has %d bytes: must have at most %d", len(n.Why), storable.MaxText)
 	}
 	return Note{storable.Text(n.Who), storable.Text(n.Why)}, nil
 }

@@ -82,7 +82,7 @@ func (q *Queue) preflight(ctx context.Context, handlers map[string]*run.Handler)
 		return err
 	}
 	if err := q.store.CheckTables(ctx); err != nil {
-		return fmt.Errorf("falldue: check the tables: %w", err)
+		return fmt.Errorf("check the tables: %w", err)
 	}
 	return nil
 }

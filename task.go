@@ -15,7 +15,7 @@ import (
 // RunInfo describes a run of a task: to its handler in a [Task], to middleware in a [Run], and in
 // an [Event].
 type RunInfo struct {
-	// ID is the id of the task, as in its [Receipt].
+	// ID is the ID of the task, as in its [Receipt].
 	ID int64
 	// Kind and Queue are the names of the task's kind and queue.
 	Kind, Queue string
@@ -44,7 +44,7 @@ type RunInfo struct {
 	// StartedAt is when this run began, by an estimate of the database's clock. StartedAt.Sub(ReadyAt) is the wait for a
 	// worker, including pauses. StartedAt is zero for a run that did not begin.
 	StartedAt time.Time
-	// Worker is the id of the worker.
+	// Worker is the ID of the worker.
 	Worker string
 }
 

@@ -59,12 +59,12 @@ type Conflict int
 
 // The values of Conflict.
 const (
-	// ConflictSkip does not store the new task. The receipt has the id of the holder.
+	// ConflictSkip does not store the new task. The receipt has the ID of the holder.
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
 	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the due
-	// time of the new task, and keeps its id, queue, priority, attempts and all else. If the holder runs, the new task
+	// time of the new task, and keeps its ID, queue, priority, attempts and all else. If the holder runs, the new task
 	// is stored and takes the key. If the holder is finished and its time For has not passed, the new task is skipped. A
 	// holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
 	// EnqueueOptions.Key: if the new task has another key, the error wraps [ErrInvalid].
@@ -94,7 +94,7 @@ var ErrExists = errors.New("falldue: the task exists")
 // ExistsError is the error of an enqueue with [ConflictFail] if another task holds the
 // unique key, and of [Queue.Retry] if an unfinished one does. It wraps [ErrExists].
 type ExistsError struct {
-	// ID is the id of the holder, or 0 if the holder would be an earlier task of the same call.
+	// ID is the ID of the holder, or 0 if the holder would be an earlier task of the same call.
 	ID int64
 }
 

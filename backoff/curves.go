@@ -106,8 +106,8 @@ func Polynomial(base, unit time.Duration, exponent float64, max time.Duration) P
 // Arctan waits max * 2 / pi * atan(n^3 / 15), which grows fast at first and
 // approaches max. For 24 hours the waits are 1h, 7.5h, 16.2h, 20.5h, 22.2h.
 //
-// Source: Michał, A function for scheduling retries in a job queue, the formula
-// for f(n).
+// Source: the formula for f(n) in "A function for scheduling retries in a job
+// queue" by Michał.
 func Arctan(max time.Duration) Policy { return fromPreset("arctan", max) }
 
 // Sigmoid waits max * (2 / (1 + e^-n) - 1), the upper half of the logistic

@@ -144,7 +144,7 @@ func payloads(n int) []string {
 	return list
 }
 
-// idList returns the ids of tasks as an SQL list: (1, 2, 3).
+// idList returns the IDs of tasks as an SQL list: (1, 2, 3).
 func idList(tasks []rawTask) string {
 	b := []byte("(")
 	for i, t := range tasks {

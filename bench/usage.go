@@ -75,7 +75,7 @@ func (all processTimes) of(roots ...int) (used time.Duration) {
 	return used
 }
 
-// listeningProcess returns the id of the process of this machine that listens on a port, or
+// listeningProcess returns the ID of the process of this machine that listens on a port, or
 // 0 if there is none, or this user may not know it.
 func listeningProcess(port int) int {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {

@@ -15,7 +15,7 @@ import (
 func (in *request) aboutTask(a Action, message string) (t falldue.TaskInfo, d done, err error) {
 	id, err := strconv.ParseInt(in.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return t, d, mistake("The id of the task is missing.")
+		return t, d, mistake("The ID of the task is missing.")
 	}
 	// A refusal must not reveal whether the task exists.
 	if err := in.need(View, Target{ID: id}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/ops"
 )
 
@@ -218,7 +219,7 @@ func (j *jobs) get(text string) (*job, error) {
 	if one := j.list[id]; one != nil && err == nil {
 		return one, nil
 	}
-	return nil, fmt.Errorf("%w: change %q: this process knows only the changes made since it started", falldue.ErrNotFound, text)
+	return nil, store.Missing(fmt.Sprintf("falldue: no change %.100q: this process knows only the changes made since it started", text))
 }
 
 // close stops all changes and waits for them.

@@ -42,7 +42,7 @@ func flowPage(in *request) (page, error) {
 	text := in.query.Get("id")
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return page{}, mistake("The id " + strconv.Quote(text) + " is not a number.")
+		return page{}, mistake("The ID " + strconv.Quote(text) + " is not a number.")
 	}
 	r := in.h.reads.flow.get(in.r.Context(), strconv.FormatInt(id, 10))
 	if !r.Known {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/chart"
+	"github.com/falldue/falldue/internal/store"
 	"github.com/falldue/falldue/internal/words"
 	"github.com/falldue/falldue/ops"
 )
@@ -159,7 +160,10 @@ func troubleOf(err error) *trouble {
 	case errors.Is(err, context.DeadlineExceeded):
 		t.Text, t.Advice = "The database did not answer within the time limit.", "Narrow the filter, or look at the database's load. The page tries again."
 	case errors.Is(err, falldue.ErrNotFound):
-		t.Text, t.Advice = strings.ToUpper(t.Text[:1])+t.Text[1:]+".", "A done task is deleted after its retention."
+		t.Text = strings.ToUpper(t.Text[:1]) + t.Text[1:] + "."
+		if _, other := errors.AsType[store.Missing](err); !other {
+			t.Advice = "Done tasks are deleted immediately, unless DoneRetention is set."
+		}
 	}
 	return t
 }

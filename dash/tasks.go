@@ -74,7 +74,7 @@ func tasksPage(in *request) (page, error) {
 			return taskPageOf(in, id)
 		}
 		if !in.allowed(ViewPayload, Target{}) {
-			return page{}, mistake("You do not have permission to search in payloads. Enter the id of a task.")
+			return page{}, mistake("You do not have permission to search in payloads. Enter the ID of a task.")
 		}
 	}
 	query := url.Values{}

@@ -63,10 +63,10 @@ type Caps struct {
 
 	// InsertReturning: INSERT … RETURNING.
 	InsertReturning bool
-	// IDStep is the distance between two automatic ids of one INSERT. It is 0
-	// with InsertReturning, which returns the ids.
+	// IDStep is the distance between two automatic IDs of one INSERT. It is 0
+	// with InsertReturning, which returns the IDs.
 	IDStep int64
-	// AscendingIDs: a task has a greater automatic id than all tasks stored before it.
+	// AscendingIDs: a task has a greater automatic ID than all tasks stored before it.
 	AscendingIDs bool
 	// UpdateReturning: UPDATE … RETURNING and DELETE … RETURNING.
 	UpdateReturning bool
@@ -82,7 +82,7 @@ type Caps struct {
 	RowAddress string
 	// Upsert is how an INSERT omits rows that exist already.
 	Upsert Upsert
-	// Copy: COPY … FROM STDIN, for drivers that can stream it, with ids from
+	// Copy: COPY … FROM STDIN, for drivers that can stream it, with IDs from
 	// nextval and pg_get_serial_sequence.
 	Copy bool
 	// Notify: LISTEN, and pg_notify as a function.
@@ -93,13 +93,13 @@ type Caps struct {
 	// NarrowUnions: a prepared UNION cuts off numbers and texts that are longer
 	// than in its first run, unless its first SELECT reads columns.
 	NarrowUnions bool
-	// UnionValues: VALUES may stand in a UNION, where it is cheaper than a SELECT
+	// UnionValues: VALUES is allowed in a UNION, where it is cheaper than one SELECT
 	// for each row.
 	UnionValues bool
 	// TypedParameters: the server derives one type for each parameter from its place
 	// in the statement, and needs a cast where the place determines no type.
 	TypedParameters bool
-	// DynamicTypes: any column may hold a value of any type, and comparing two
+	// DynamicTypes: any column can hold a value of any type, and comparing two
 	// columns may convert one of them, which no index serves; a unary plus makes
 	// a column a plain value.
 	DynamicTypes bool
@@ -176,7 +176,7 @@ const (
 	PgCatalog Catalog = iota + 1
 	// InnoDBCatalog: information_schema, with the tables of InnoDB.
 	InnoDBCatalog
-	// InformationSchema: information_schema alone.
+	// InformationSchema: only information_schema.
 	InformationSchema
 	// Pragmas: table-valued functions for the pragmas of SQLite.
 	Pragmas
@@ -224,19 +224,19 @@ func (c Caps) Validate() error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	must(c.Rows >= Arrays && c.Rows <= ValueLists, "Rows is none of Arrays, Unions, ValueLists")
-	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert is neither OnConflict nor OnDuplicateKey")
-	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks is none of NoLocks, AdvisoryLocks, NamedLocks")
-	must(c.Catalog >= PgCatalog && c.Catalog <= Pragmas, "Catalog is none of PgCatalog, InnoDBCatalog, InformationSchema, Pragmas")
-	must(c.Explain != "" && c.WholeTable != "", "Explain or WholeTable is empty")
-	must(c.Begin != "", "Begin has no statement that begins a transaction")
-	must(c.Migrations != "", "Migrations names no folder")
-	must(c.InsertReturning || c.IDStep > 0, "neither InsertReturning nor IDStep gives the ids of an INSERT")
-	must(c.LockRows || !c.SkipLocked, "SkipLocked without LockRows")
-	must(!c.LockRows || c.SharedLock != "", "LockRows without a SharedLock")
-	must(c.UpdateReturning || !c.WritableCTE, "WritableCTE without UpdateReturning")
+	must(c.Rows >= Arrays && c.Rows <= ValueLists, "Rows must be Arrays, Unions or ValueLists")
+	must(c.Upsert == OnConflict || c.Upsert == OnDuplicateKey, "Upsert must be OnConflict or OnDuplicateKey")
+	must(c.Locks >= NoLocks && c.Locks <= NamedLocks, "Locks must be NoLocks, AdvisoryLocks or NamedLocks")
+	must(c.Catalog >= PgCatalog && c.Catalog <= Pragmas, "Catalog must be PgCatalog, InnoDBCatalog, InformationSchema or Pragmas")
+	must(c.Explain != "" && c.WholeTable != "", "Explain and WholeTable must be set")
+	must(c.Begin != "", "Begin must be set")
+	must(c.Migrations != "", "Migrations must be set")
+	must(c.InsertReturning || c.IDStep > 0, "one of InsertReturning and IDStep must be set: it returns the IDs of an INSERT")
+	must(c.LockRows || !c.SkipLocked, "SkipLocked requires LockRows")
+	must(!c.LockRows || c.SharedLock != "", "LockRows requires SharedLock")
+	must(c.UpdateReturning || !c.WritableCTE, "WritableCTE requires UpdateReturning")
 	if len(errs) > 0 {
-		return fmt.Errorf("dialect: incomplete Caps: %w", errors.Join(errs...))
+		return fmt.Errorf("dialect: invalid Caps: %w", errors.Join(errs...))
 	}
 	return nil
 }

@@ -31,16 +31,16 @@ func TestValidateReportsWhatIsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Caps){
-		"Rows is none of":         func(c *Caps) { c.Rows = 0 },
-		"Upsert is neither":       func(c *Caps) { c.Upsert = OnDuplicateKey + 1 },
-		"Locks is none of":        func(c *Caps) { c.Locks = 0 },
-		"Migrations names no":     func(c *Caps) { c.Migrations = "" },
-		"Catalog is none of":      func(c *Caps) { c.Catalog = 0 },
-		"Explain or WholeTable":   func(c *Caps) { c.Explain = "" },
-		"Begin has no statement":  func(c *Caps) { c.Begin = "" },
-		"nor IDStep":              func(c *Caps) { c.InsertReturning = false },
-		"without LockRows":        func(c *Caps) { c.LockRows = false },
-		"without UpdateReturning": func(c *Caps) { c.UpdateReturning = false },
+		"Rows must be":             func(c *Caps) { c.Rows = 0 },
+		"Upsert must be":           func(c *Caps) { c.Upsert = OnDuplicateKey + 1 },
+		"Locks must be":            func(c *Caps) { c.Locks = 0 },
+		"Migrations must be":       func(c *Caps) { c.Migrations = "" },
+		"Catalog must be":          func(c *Caps) { c.Catalog = 0 },
+		"Explain and WholeTable":   func(c *Caps) { c.Explain = "" },
+		"Begin must be set":        func(c *Caps) { c.Begin = "" },
+		"and IDStep":               func(c *Caps) { c.InsertReturning = false },
+		"requires LockRows":        func(c *Caps) { c.LockRows = false },
+		"requires UpdateReturning": func(c *Caps) { c.UpdateReturning = false },
 	} {
 		caps := postgres.Caps
 		change(&caps)

@@ -79,7 +79,7 @@ var engines = []Server{
 		Rows: ValueLists, DynamicTypes: true, ReservedPrefix: "sqlite_", AmbiguousMissingTable: true, Migrations: "sqlite",
 	}},
 	// TiDB parses SKIP LOCKED and then locks nothing. Each of its servers has a range of
-	// ids of its own. Its GROUP BY does not jump,
+	// IDs of its own. Its GROUP BY does not jump,
 	// but a recursion that could is not possible: it has no ORDER BY there.
 	{Dialect: mysql{TiDB}, Caps: Caps{
 		LockRows: true, SharedLock: " for update", Begin: mysqlBegin, Locks: NamedLocks, OddSession: mysqlOddSession + oddEnd, LossWithoutCode: true, IDStep: 1, Upsert: OnDuplicateKey,

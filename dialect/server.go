@@ -117,7 +117,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 	}
 	var step int64
 	if err := db.QueryRowContext(ctx, "select @@auto_increment_increment, @@max_allowed_packet").Scan(&step, &s.Caps.MaxPacket); err != nil {
-		return Server{}, fmt.Errorf("dialect: read the distance between ids, and the size of packets: %w", err)
+		return Server{}, fmt.Errorf("dialect: read auto_increment_increment and max_allowed_packet: %w", err)
 	}
 	if !s.Caps.InsertReturning {
 		s.Caps.IDStep = step
@@ -136,7 +136,7 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 // refuseLater makes sessions odd in which a variable fulfils a condition: Probe has read another value.
 func (c *Caps) refuseLater(condition, variable string) {
 	c.OddSession = strings.TrimSuffix(c.OddSession, oddEnd) + " when " + condition + " then concat('" + variable + " is ', @@" + variable +
-		", ' and was another value when falldue.New was called; do not change it, or restart the program')" + oddEnd
+		", ', but had another value when falldue.New was called; restore it or restart the program')" + oddEnd
 }
 
 // probeSession refuses a session that a query finds odd.

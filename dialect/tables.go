@@ -16,7 +16,7 @@ type Tables struct {
 	// connection's search path determines it.
 	Schema string
 	// Prefix is the beginning of the name of each table and index. It is required: 1 to 40
-	// letters, digits and underscores, not beginning with a digit.
+	// letters, digits or underscores, not starting with a digit.
 	Prefix string
 }
 
@@ -25,23 +25,23 @@ var prefixPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 // Validate returns an error if s cannot have tables with this prefix or schema.
 func (t Tables) Validate(s Server) error {
 	if !prefixPattern.MatchString(t.Prefix) {
-		return fmt.Errorf("table prefix %.100q: must be 1 to 40 letters, digits and underscores, the first no digit", t.Prefix)
+		return fmt.Errorf("table prefix %.100q: must be 1 to 40 letters, digits or underscores, and must not start with a digit", t.Prefix)
 	}
 	own := s.Caps.ReservedPrefix
 	if own != "" && strings.HasPrefix(strings.ToLower(t.Prefix), own) {
-		return fmt.Errorf("table prefix %q: must not begin with %s, which belongs to %s", t.Prefix, own, s.Name())
+		return fmt.Errorf("table prefix %q: must not start with %s, which %s reserves", t.Prefix, own, s.Name())
 	}
 	if t.Schema == "" {
 		return nil
 	}
 	if !s.Caps.Schemas {
-		return fmt.Errorf("schema %.100q: only PostgreSQL has schemas, not %s", t.Schema, s.Name())
+		return fmt.Errorf("schema %.100q: must be empty: only PostgreSQL supports it, not %s", t.Schema, s.Name())
 	}
 	// Tools that run migrations split them at semicolons and look for comments
 	// and lines of their own, even inside quotes.
 	cut := strings.Contains(t.Schema, ";") || strings.Contains(t.Schema, "--") || strings.ContainsFunc(t.Schema, unicode.IsControl)
 	if len(t.Schema) > 63 || cut || !utf8.ValidString(t.Schema) || own != "" && strings.HasPrefix(t.Schema, own) {
-		return fmt.Errorf("schema %.100q: must be 1 to 63 bytes of UTF-8, without control characters, semicolons and --, not beginning with %q", t.Schema, own)
+		return fmt.Errorf("schema %.100q: must be 1 to 63 bytes of UTF-8 without control characters, semicolons or --, and must not start with %q", t.Schema, own)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type Report struct {
 	Message string `db:"message"`
 }
 
-// readReports reads the progress of all tasks, by their ids.
+// readReports reads the progress of all tasks, by their IDs.
 func readReports(ctx context.Context, db *sqlx.DB) (map[int64]Report, error) {
 	var list []Report
 	if err := db.SelectContext(ctx, &list, "select task_id, fence, message from falldue_progress"); err != nil {

@@ -23,7 +23,7 @@ const (
 // The others end later, and settle as if they were in time.
 func (w *worker) stubborn(ctx context.Context, t falldue.Task[Job]) error {
 	p := w.begin(ctx, t)
-	dice := rand.New(rand.NewPCG(w.Seed, uint64(t.ID)<<16+uint64(t.Fence))) //nolint:gosec // ids are positive
+	dice := rand.New(rand.NewPCG(w.Seed, uint64(t.ID)<<16+uint64(t.Fence))) //nolint:gosec // IDs are positive
 	if dice.IntN(2) == 0 {
 		return w.complete(ctx, t, p)
 	}
@@ -47,7 +47,7 @@ func (w *worker) onStuck(run falldue.RunInfo, err error) error {
 	return err
 }
 
-// giveUp notes the runs that were given up, by the ids of their tasks. Whatever their handlers
+// giveUp notes the runs that were given up, by the IDs of their tasks. Whatever their handlers
 // did later, they have failed, unless they had committed the end of their task.
 func giveUp(lives map[string]*life, events []Event) {
 	byID := map[int64]*life{}

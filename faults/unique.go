@@ -67,7 +67,7 @@ func (h hold) options() falldue.EnqueueOptions {
 // the arguments of several of them, one after the other.
 const replaceable = "~"
 
-// lifeOf returns the key of the life to which a task with a key belongs: its id if its
+// lifeOf returns the key of the life to which a task with a key belongs: its ID if its
 // arguments may be replaced.
 func lifeOf(key string, id int64) string {
 	if strings.HasSuffix(key, replaceable) {

@@ -32,7 +32,7 @@ type Node struct {
 	index int
 }
 
-// Index returns the index of the task in the ids that [Flow.Enqueue] returns.
+// Index returns the index of the task in the IDs that [Flow.Enqueue] returns.
 func (n Node) Index() int { return n.index }
 
 // Option is a setting of a task that runs after others.
@@ -157,7 +157,7 @@ func (f *Flow) ends() (list []Node) {
 	return list
 }
 
-// Enqueue stores all tasks in its own transaction, and returns their ids in the order in which they were added.
+// Enqueue stores all tasks in its own transaction, and returns their IDs in the order in which they were added.
 // Errors are as for [falldue.Kind.Enqueue]. They wrap [falldue.ErrInvalid] for a task that runs after a task of
 // another flow, has two of the options CancelOnDeath, RunAnyway and AtFirstDeath, or has EnqueueOptions.Unique.
 func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
@@ -180,8 +180,8 @@ func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]
 	return hooks.Of[queue](q).EnqueueFlow(ctx, tx, f.params, store.Flow{Waiters: maps.Clone(f.flow.Waiters), Edges: f.flow.Edges})
 }
 
-// AddSibling adds tasks to the batch of a running task. The handler of that task calls AddSibling with the task's id.
-// Tasks that run after the running task then run after the new tasks, too. AddSibling returns the ids of the new tasks.
+// AddSibling adds tasks to the batch of a running task. The handler of that task calls AddSibling with the task's ID.
+// Tasks that run after the running task then run after the new tasks, too. AddSibling returns the IDs of the new tasks.
 // The error wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
 func AddSibling(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	return addSiblings(ctx, q, nil, id, tasks)
@@ -198,7 +198,7 @@ func AddSiblingTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64
 
 func addSiblings(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks []falldue.EnqueueParams) ([]int64, error) {
 	if id == 0 { // of a Task that no worker runs; to the store it is none
-		return nil, fmt.Errorf("%w: no task waits for task 0", falldue.ErrNotFound)
+		return nil, store.Missing("falldue: no task waits for task 0, which no worker runs")
 	}
 	return hooks.Of[queue](q).EnqueueFlow(ctx, tx, tasks, store.Flow{Sibling: id})
 }

@@ -52,13 +52,13 @@ func GraphOf(ctx context.Context, q *falldue.Queue, id int64, most int) (Graph, 
 	s := hooks.StoreOf(q)
 	root, err := s.Task(ctx, id)
 	if err != nil {
-		return Graph{}, fmt.Errorf("falldue: read the flow of task %d: %w", id, err)
+		return Graph{}, fmt.Errorf("read the flow of task %d: %w", id, err)
 	}
 	b := graphBuilder{most: most, tasks: map[int64]Task{id: {id, root.Kind, falldue.State(root.State)}}, edges: map[[2]int64]Edge{}}
 	frontier := []int64{id}
 	for range graphSteps {
 		if frontier, err = b.grow(ctx, s, frontier); err != nil {
-			return Graph{}, fmt.Errorf("falldue: read the flow of task %d: %w", id, err)
+			return Graph{}, fmt.Errorf("read the flow of task %d: %w", id, err)
 		}
 		if len(frontier) == 0 {
 			break

@@ -25,7 +25,7 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 		_, err = s.Task(ctx, id) // it may run after nothing
 	}
 	if err != nil {
-		return Counts{}, fmt.Errorf("falldue: count the tasks before task %d: %w", id, err)
+		return Counts{}, fmt.Errorf("count the tasks before task %d: %w", id, err)
 	}
 	return Counts{n[statements.OutcomePending], n[statements.StateDone], n[statements.StateDead], n[statements.OutcomeCancelled], n[statements.OutcomeDeleted]}, nil
 }
@@ -33,9 +33,9 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 // Deleted is the state of tasks that were deleted before they were done, for [Members].
 const Deleted falldue.State = statements.OutcomeDeleted
 
-// Members returns the ids of up to limit dependencies of a task that have ended in a state: [falldue.StateDone],
+// Members returns the IDs of up to limit dependencies of a task that have ended in a state: [falldue.StateDone],
 // [falldue.StateDead], [falldue.StateCancelled] or [Deleted], or "" for dependencies that have not ended. It returns
-// ids greater than after, in ascending order. [falldue.ResultOf] reads their results if the tasks are kept. The error
+// IDs greater than after, in ascending order. [falldue.ResultOf] reads their results if the tasks are kept. The error
 // wraps [falldue.ErrInvalid] for another state, or a limit that is not 1 to 10,000.
 func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
 	if limit < 1 || limit > 10_000 {
@@ -47,7 +47,7 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	}
 	ids, err := hooks.StoreOf(q).Members(ctx, id, string(state), after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("falldue: read the tasks before task %d: %w", id, err)
+		return nil, fmt.Errorf("read the tasks before task %d: %w", id, err)
 	}
 	return ids, nil
 }

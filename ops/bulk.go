@@ -18,9 +18,9 @@ type BulkOptions struct {
 	// DryRun changes nothing, and counts the tasks that would be changed. The count includes tasks of [Ops.RetryMany]
 	// that cannot be retried because another task holds the unique key: only the retry itself detects that.
 	DryRun bool
-	// Limit is the greatest number of tasks to change; 0 is all.
+	// Limit is the maximum number of tasks to change; 0 is all.
 	Limit int
-	// After is an id. Only tasks with a greater id are changed: set it to BulkReport.After to continue.
+	// After is an ID. Only tasks with a greater ID are changed: set After to BulkReport.After to continue.
 	After int64
 	// Running makes [Ops.DeleteMany] delete tasks that run, too.
 	Running bool
@@ -39,18 +39,17 @@ type BulkReport struct {
 	// Left is the number of tasks that matched the filter and were not changed: they run, or another caller changed
 	// them at the same time.
 	Left int64
-	// Failed is the number of tasks that could not be changed: the database refused it, such as
-	// by a trigger or a foreign key of yours, another transaction had locked the row, or another
-	// task holds the unique key of a retried one ([falldue.ExistsError]). Failures has the first
-	// 100 of them.
+	// Failed is the number of tasks that could not be changed, because the database rejected the change (for example,
+	// a trigger or a foreign key of yours), another transaction held a lock on the row, or another task holds the
+	// unique key of a task to be retried ([falldue.ExistsError]). Failures describes the first 100.
 	Failed   int64
 	Failures []BulkFailure
 	// Undecodable is the number of tasks that were not changed because Config.Codec cannot decode their payloads or
 	// results, so it is not known whether Filter.Match matches them. [Ops.Tasks] without a Match lists them, with their
 	// DecodeError. It is 0 without a Match.
 	Undecodable int64
-	// After is the ID up to which all tasks have been examined. Another call with it as
-	// BulkOptions.After continues there.
+	// After is the ID up to which all tasks have been examined. To continue there, set
+	// BulkOptions.After to After.
 	After int64
 	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
 	// that continues. It is zero in a dry run, and without a rate.
@@ -78,11 +77,11 @@ const (
 var errLocked = errors.New("falldue: another transaction has locked the task")
 
 // CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel] does. It changes
-// them in the order of their ids, 500 in a transaction: tasks that are enqueued in the meantime are cancelled, too. The
+// them in the order of their IDs, 500 in a transaction: tasks that are enqueued in the meantime are cancelled, too. The
 // Phase of the filter is the phase when a task is read.
 //
 // A task that cannot be changed is in the report, and does not stop the call, unless all of the first 100 fail. If ctx
-// ends, CancelMany finishes the current batch and returns ctx's error, and the report has the id from which to
+// ends, CancelMany finishes the current batch and returns ctx's error, and the report has the ID from which to
 // continue. If a batch is repeated, no task is changed twice.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter

@@ -59,7 +59,7 @@ func (o *Ops) ChangeTask(ctx context.Context, id int64, to TaskChange) error {
 			return nil
 		}
 		if try == changeTries {
-			return fmt.Errorf("%w: task %d changed during each try", falldue.ErrWrongState, id)
+			return fmt.Errorf("%w: task %d kept changing while it was read; try again", falldue.ErrWrongState, id)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (o *Ops) Counts(ctx context.Context) ([]Count, error) {
 // number of tasks. [Count].Estimated reports which numbers are estimates; numbers of few tasks
 // are exact. PostgreSQL counts the tasks in a sample of the table's pages, MySQL and MariaDB
 // estimate how many entries parts of the index have, and SQLite and TiDB count the tasks in
-// ranges of ids, as do MySQL and MariaDB with more than 1,000 lanes. A group of few tasks may
+// ranges of IDs, as do MySQL and MariaDB with more than 1,000 lanes. A group of few tasks may
 // be missing if there are more than 1,000 lanes.
 //
 // An Ops remembers the numbers for ten times as long as it took to find them.

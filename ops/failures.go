@@ -60,12 +60,12 @@ type FailureGroup struct {
 	// Earlier reports whether the failures may have begun before First, since tasks that have not been read may have
 	// failed before, or attempts of the tasks that were read are not recorded.
 	Earlier bool
-	// Newest is the id of the task that failed at Last, and Examples are up to 3 ids of the group,
+	// Newest is the ID of the task that failed at Last, and Examples are up to 3 IDs of the group,
 	// with Newest first.
 	Newest   int64
 	Examples []int64
 
-	tried    int64 // the id of the task with the most attempts
+	tried    int64 // the ID of the task with the most attempts
 	attempts int
 }
 
@@ -80,7 +80,7 @@ const (
 	datedGroups = 20
 	// oldestRead is the number of the oldest tasks that are read of a lane whose tasks are not all read.
 	oldestRead = 10
-	// mostExamples is how many ids a group names.
+	// mostExamples is how many IDs a group names.
 	mostExamples = 3
 )
 

@@ -18,22 +18,22 @@ import (
 type Filter struct {
 	Queue, Kind string
 	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo]. A key with parts ([falldue.KeyOf]) also
-	// matches the keys that have these parts. No index has parts: the database reads the tasks that match the other
-	// fields.
+	// matches the keys that have these parts. Parts are not indexed: the database reads all tasks that match the
+	// other fields.
 	Key   string
 	State falldue.State
-	// Phase is more precise than State for tasks that are not finished. No index has the phase: calls read the
-	// unfinished tasks that match the other fields, up to 10,000 for a page. Finished tasks do not count, however many
-	// are kept. For [falldue.PhaseRunning], [falldue.PhaseScheduled] and [falldue.PhaseSnoozed], only tasks in that
-	// phase count.
+	// Phase selects tasks in a phase, which is more precise than State for unfinished tasks. Phases are not indexed: to
+	// fill a page, a call examines up to 10,000 unfinished tasks that match the other fields. For
+	// [falldue.PhaseRunning], [falldue.PhaseScheduled] and [falldue.PhaseSnoozed], it examines only tasks in that
+	// phase.
 	Phase falldue.Phase
-	// OlderThan matches tasks that were enqueued at least that long ago, and NewerThan tasks that were enqueued less
-	// than that long ago, by the database's clock: up to 36,500 days.
+	// OlderThan matches tasks that were enqueued at least this long ago, and NewerThan tasks that were enqueued less
+	// than this long ago, by the database's clock. Each is at most 36,500 days.
 	OlderThan, NewerThan time.Duration
 	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such as {"order": 42}, matches
 	// payloads that have its fields with the same values. If a value is an array, the payload's array must contain each
 	// of its elements. Any other text matches payloads in which it occurs, without regard to white space outside of
-	// strings. It has up to 64 KiB. No index has it, see Phase. A task whose payload or result the codec cannot decode
+	// strings. Match has at most 64 KiB. Payloads are not indexed: see Phase. A task whose payload or result the codec cannot decode
 	// does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
 	Match string
 }
@@ -77,7 +77,7 @@ func (f Filter) Err() error {
 		}
 	}
 	if len(f.Match) > maxMatch {
-		return invalid("Match has %d bytes: must have up to %d", len(f.Match), maxMatch)
+		return invalid("Match has %d bytes: must have at most %d", len(f.Match), maxMatch)
 	}
 	return nil
 }

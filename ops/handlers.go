@@ -16,7 +16,7 @@ type QueueHandlers struct {
 
 // WorkerHandlers is how many handlers of a queue run on a worker.
 type WorkerHandlers struct {
-	Worker               string // its id
+	Worker               string // its ID
 	Running, Concurrency int
 	// Age is the age of these numbers.
 	Age time.Duration

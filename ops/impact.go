@@ -146,7 +146,7 @@ type stepsOf struct {
 	steps []OverrideStep
 	from  []int64 // microseconds since 1970, when each step begins
 	until int64   // when the last one ends
-	limit int     // the lowest limit of attempts that one of them sets, or 0
+	limit int     // the lowest limit on attempts that one of them sets, or 0
 
 	atOnce, exhausted []int64 // by step, 0 for the first
 }
@@ -204,7 +204,7 @@ func (s *stepsOf) wakesAtEnd(g *store.Profiled, policies []backoff.Policy, code 
 	return max(0, dueBy(g, delayOf(g, code), s.until)-dueBy(g, delayOf(g, last), s.until))
 }
 
-// newLimit returns the limit of attempts that an override sets, or 0 if it sets none.
+// newLimit returns the limit on attempts that an override sets, or 0 if it sets none.
 func newLimit(o backoff.Override) int {
 	one, other := o.Of(backoff.Policy{}.WithMaxAttempts(1)).MaxAttempts(), o.Of(backoff.Policy{}.WithMaxAttempts(2)).MaxAttempts()
 	if one != other {

@@ -17,7 +17,7 @@ type Overdue struct {
 	// charge", or "" if they wait for a worker: no worker handles their kind in their queue, or the
 	// workers that do are too busy.
 	Limit string
-	// HaltedBy is the id of a dead task that halts the sequence of these tasks or of some of them
+	// HaltedBy is the ID of a dead task that halts the sequence of these tasks or of some of them
 	// ([falldue.OrderLimit.HaltOnDeath]), or 0. They wait until that task is retried or deleted.
 	HaltedBy int64
 	// Tasks is the number of these tasks, counted up to 1,000. More reports whether there may be others.

@@ -24,9 +24,10 @@ type OverrideOptions struct {
 	falldue.Note
 }
 
-// OverrideStep is an override that replaces the previous step, After the start of the whole override.
+// OverrideStep is a step of an override. When After has passed since the override was set, its Formula replaces the
+// previous step's.
 type OverrideStep struct {
-	After   time.Duration // since the override was set, by the database's clock
+	After   time.Duration // by the database's clock
 	Formula backoff.Override
 }
 
@@ -78,14 +79,14 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 			return "", invalid("an override without a clause; use backoff.ParseOverride")
 		}
 		if step.After <= last || step.After > maxDelay {
-			return "", invalid("a step after %v: must be after the step before, and up to %s", step.After, longestDelay)
+			return "", invalid("a step with After %v: must be later than the step before, and at most %s", step.After, longestDelay)
 		}
 		last = step.After
 		stored.Steps = append(stored.Steps, control.Step(step))
 	}
 	text := stored.Text()
 	if len(text) > maxOverride {
-		return "", invalid("an override of %d steps and %d bytes: must have up to %d bytes", len(steps), len(text), maxOverride)
+		return "", invalid("an override of %d steps has %d bytes: must have at most %d", len(steps), len(text), maxOverride)
 	}
 	return text, nil
 }

@@ -184,7 +184,7 @@ func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, erro
 		return backoff.Policy{}, err
 	}
 	if _, ok := texts[key]; !ok {
-		return backoff.Policy{}, fmt.Errorf("%w with policy %.100q: it is not in the policies table", falldue.ErrNotFound, key)
+		return backoff.Policy{}, store.Missing(fmt.Sprintf("falldue: no per-task policy has the key %.100q", key))
 	}
 	return store.PolicyOf(texts, key)
 }

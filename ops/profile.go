@@ -287,9 +287,9 @@ func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 	return f, nil
 }
 
-// Gone returns the time until no task is due, for the first time. It assumes that perSecond
-// tasks succeed in each second, and that none is enqueued. It returns false if tasks are due
-// in all minutes of the load. perSecond must be above 0.
+// Gone returns how long it takes until no task is due, if perSecond tasks succeed each second
+// and none is enqueued. It returns false if that does not happen within the load's minutes.
+// perSecond must be above 0.
 func (l Load) Gone(perSecond float64) (time.Duration, bool) {
 	waiting := float64(l.Due)
 	for minute, n := range l.Minutes {

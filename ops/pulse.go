@@ -25,7 +25,7 @@ func (r Rate) plus(other Rate) Rate {
 // concurrent use.
 type Rates struct{ last map[string][2]Worker }
 
-// Add takes a list of [Ops.Workers], and returns the rates of its live workers, by their ids. Workers send a
+// Add takes a list of [Ops.Workers], and returns the rates of its live workers, by their IDs. Workers send a
 // heartbeat every 15 seconds. The rate of a worker is known from the first list with its second heartbeat.
 func (r *Rates) Add(workers []Worker) map[string]Rate {
 	last, rates := map[string][2]Worker{}, map[string]Rate{}
@@ -59,7 +59,7 @@ type Pulse struct {
 	At time.Time
 	// Workers are the live workers.
 	Workers []Worker
-	// Rates are the rates of these workers, by their ids, and Rate the rate of all of them.
+	// Rates are the rates of these workers, by their IDs, and Rate the rate of all of them.
 	Rates map[string]Rate
 	Rate  Rate
 	// Lost are the workers that vanished within the last hour.

@@ -16,14 +16,14 @@ const lookedQueues = 20
 // quick bounds a page. Tests lower it.
 type quick struct {
 	looked int           // tasks whose index entries a page reads to find all that match
-	first  int           // tasks that it looks at first in the order of their ids; then twice as many, and so on
+	first  int           // tasks that it looks at first in the order of their IDs; then twice as many, and so on
 	within time.Duration // the time after which it begins no other statement
 }
 
 var quickly = quick{maxSearched, 10_000, 100 * time.Millisecond}
 
 // quickPage is page within about [quick].within. It finds the tasks through the index if that has few candidates.
-// Otherwise it looks at tasks in the order of their ids. If that takes too long, it continues with tasks that it knows
+// Otherwise it looks at tasks in the order of their IDs. If that takes too long, it continues with tasks that it knows
 // from the index, or from the heartbeats of workers.
 func (s *search) quickPage(ctx context.Context, f store.Filter, most int) (found []falldue.TaskInfo, more, bounded bool, err error) {
 	began := time.Now()
@@ -79,7 +79,7 @@ func (s *search) hinted(ctx context.Context, f store.Filter, found []falldue.Tas
 	return found, err
 }
 
-// behind reports whether the page may have the task with an id.
+// behind reports whether the page may have the task with an ID.
 func (s *search) behind(id int64) bool {
 	if s.newest {
 		return id < s.after
@@ -117,7 +117,7 @@ func (s *search) enough(began time.Time, bytes int) bool {
 	return time.Since(began) > s.quick.within || bytes > maxSearchedBytes
 }
 
-// windows looks at the tasks after s.after in the order of their ids: at a number of them, then at twice as many, as
+// windows looks at the tasks after s.after in the order of their IDs: at a number of them, then at twice as many, as
 // long as that takes little time.
 func (s *search) windows(ctx context.Context, f store.Filter, most int, began time.Time) (found []falldue.TaskInfo, more, bounded bool, err error) {
 	f.Near = true
@@ -153,7 +153,7 @@ func (s *search) windows(ctx context.Context, f store.Filter, most int, began ti
 	}
 }
 
-// look returns the ids of the tasks that match, in the order of the page, and reports whether these are all: whether
+// look returns the IDs of the tasks that match, in the order of the page, and reports whether these are all: whether
 // the index has few entries of their queues, states and key. Of a key with parts it finds the keys that begin with them.
 func (s *search) look(ctx context.Context, f store.Filter) (ids []int64, all bool, err error) {
 	if f.Queue == "" && f.State == "" && s.f.Phase == "" && f.Key == "" {
@@ -192,14 +192,14 @@ func (s *search) look(ctx context.Context, f store.Filter) (ids []int64, all boo
 	return ids, f.Key == "" || !storable.HasParts(f.Key), nil
 }
 
-// sort sorts ids in the order of the page.
+// sort sorts IDs in the order of the page.
 func (s *search) sort(ids []int64) {
 	if slices.Sort(ids); s.newest {
 		slices.Reverse(ids)
 	}
 }
 
-// announced returns the ids of the tasks that live workers announce as running, as far as the user can read them.
+// announced returns the IDs of the tasks that live workers announce as running, as far as the user can read them.
 func (s *search) announced(ctx context.Context, f store.Filter) (ids []int64) {
 	workers, err := s.o.Workers(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ type RefusedPause struct {
 	// Subject is the subject of the pause, as it is stored.
 	Subject string
 	Error   string
-	// Workers are the ids of the workers.
+	// Workers are the IDs of the workers.
 	Workers []string
 }
 

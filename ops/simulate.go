@@ -12,17 +12,17 @@ import (
 
 // Scenario is a system under load whose handlers fail for a while, for [Simulate].
 type Scenario struct {
-	// Outage is the length of the outage, which starts at the beginning: up to 30 days. All attempts that begin during
-	// the outage fail.
+	// Outage is the length of the outage, up to 30 days. The outage starts when the simulation starts, and all attempts
+	// that begin during it fail.
 	Outage time.Duration
-	// PerSecond is how many tasks are enqueued in a second, evenly spread: above 0.
+	// PerSecond is how many tasks are enqueued per second, evenly spread. It must be above 0.
 	PerSecond float64
-	// Handler is the duration of a successful attempt, and Failure of a failed one: up to 30 days. Failure defaults to
-	// Handler.
+	// Handler is the duration of a successful attempt, and Failure of a failed one, up to 30 days each. Failure defaults
+	// to Handler.
 	Handler, Failure time.Duration
-	// Workers is the number of handlers that may run concurrently: 1 to 1,000,000.
+	// Workers is the number of handlers that can run concurrently, from 1 to 1,000,000.
 	Workers int
-	// Backlog is the tasks that wait at the beginning, or nil; [Profile.Backlog] makes it.
+	// Backlog describes the tasks that wait when the simulation starts, or is nil. [Profile.Backlog] returns one.
 	Backlog *Backlog
 	// Seed makes the jitter repeatable.
 	Seed uint64

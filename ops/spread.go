@@ -6,32 +6,32 @@ import (
 )
 
 // Spread sets when tasks that are retried together fall due. With the zero value they are due
-// immediately. With the zero value and with Rate they fall due in the order of their ids, so that
+// immediately. With the zero value and with Rate they fall due in the order of their IDs, so that
 // tasks of a key with [falldue.InOrder] run in that order again. Over does not keep the order.
 type Spread struct {
-	// Rate is the greatest number of tasks that fall due in a second: up to 1,000,000. No task
+	// Rate is the maximum number of tasks that fall due per second, up to 1,000,000. No task
 	// falls due later than 36,500 days from now.
 	Rate float64
-	// Over spreads the tasks evenly over this time: up to 36,500 days. They fall due in no order,
-	// since their number is not known in advance. For tasks with [falldue.InOrder] use Rate, which
-	// keeps their order. Rate and Over cannot both be set.
+	// Over spreads the tasks evenly over this time, up to 36,500 days. The tasks fall due in no
+	// particular order, since their number is not known in advance. For tasks with
+	// [falldue.InOrder] use Rate, which keeps their order. Rate and Over cannot both be set.
 	Over time.Duration
-	// From is when the first task falls due, by the database's clock, from 1970 on and up to
-	// 36,500 days from now. Defaults to now.
+	// From is when the first task falls due, by the database's clock. It must not be before 1970,
+	// nor more than 36,500 days in the future. Defaults to now.
 	From time.Time
 }
 
 func (s Spread) validate() error {
 	switch {
 	case s.Rate < 0 || s.Rate > 1e6 || math.IsNaN(s.Rate):
-		return invalid("Rate %v: must be up to 1,000,000 tasks a second", s.Rate)
+		return invalid("Rate %v: must be from 0 to 1,000,000 tasks per second", s.Rate)
 	case s.Over < 0 || s.Over > maxDelay:
 		return invalid("Over %v: must be 0 to %s", s.Over, longestDelay)
 	case s.Rate > 0 && s.Over > 0:
 		return invalid("both Rate %v and Over %v are set: set only one", s.Rate, s.Over)
 	}
 	if !s.From.IsZero() && (s.From.UTC().Year() < 1970 || time.Until(s.From) > maxDelay) {
-		return invalid("From %v: must be from 1970 on, and up to %s from now", s.From, longestDelay)
+		return invalid("From %v: must not be before 1970, nor more than %s in the future", s.From, longestDelay)
 	}
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 type ListOptions struct {
 	// Limit is the greatest number of tasks of the page, up to 10,000. Defaults to 100.
 	Limit int
-	// After is an id. The page has tasks with a greater id: for the next page set it to [Page].Next.
+	// After is an ID. The page has tasks with a greater ID: for the next page set it to [Page].Next.
 	After int64
-	// Newest lists the tasks with the greatest ids first. The page then has tasks with smaller ids
+	// Newest lists the tasks with the greatest IDs first. The page then has tasks with smaller IDs
 	// than After, unless After is 0.
 	Newest bool
 	// Quick ends the page after about a tenth of a second, for people who wait for it. If it has not looked at all
@@ -36,12 +36,12 @@ func (o *ListOptions) setLimit() error {
 	return nil
 }
 
-// Page is a page of the tasks that match a filter, in the order of their ids or, with
+// Page is a page of the tasks that match a filter, in the order of their IDs or, with
 // ListOptions.Newest, in the reverse order, with their phases.
 type Page struct {
 	Tasks []falldue.TaskInfo
-	// More reports whether there may be more tasks, after the id Next: ListOptions.After for
-	// the next page.
+	// More reports whether there may be more tasks. Next is the ListOptions.After of the next
+	// page.
 	More bool
 	Next int64
 	// Bounded reports whether the page ends early because Tasks has read 10,000 tasks or 64 MiB of payloads, or because
@@ -67,10 +67,10 @@ const (
 	phasedAtOnce = 500
 )
 
-// Tasks returns a page of the tasks that match a filter, with their phases. A filter with Phase or Match reads up to
-// 10,000 tasks that match the other fields. For a phase of unfinished tasks, it reads only unfinished tasks.
-// [Page].Bounded reports whether it stopped at that number. Tasks that come and go do not shift pages. Pass options at
-// most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
+// Tasks returns a page of the tasks that match a filter, with their phases. If f has a Phase or a Match, Tasks examines
+// up to 10,000 tasks that match the other fields, and [Page].Bounded reports whether it stopped there. If the phase is
+// one of unfinished tasks, Tasks examines only unfinished tasks. Tasks that come and go do not shift pages. Pass options
+// at most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
 func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
 	return o.list(ctx, f, list, func(s *search) { s.indexed = true })
 }
@@ -209,12 +209,12 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 	}
 }
 
-// batches returns a function that reads the first tasks after an id that a page looks at, and reports
-// whether they are the last ones. The last one of all has the id last. bounded reports whether there
+// batches returns a function that reads the first tasks after an ID that a page looks at, and reports
+// whether they are the last ones. The last one of all has the ID last. bounded reports whether there
 // may be more tasks after the page.
 //
 // A page with a phase looks at unfinished tasks, which the index finds. If too many have the condition
-// of the phase, it goes from id to id.
+// of the phase, it goes from ID to ID.
 func (s *search) batches(ctx context.Context, f store.Filter) (next func(after int64) ([]falldue.TaskInfo, bool, error), last int64, bounded bool, err error) {
 	most := phasedAtOnce
 	if s.matches != nil {
@@ -260,7 +260,7 @@ func (s *search) selective(f store.Filter, most int) bool {
 	return s.indexed && most <= store.MaxBatch && (f.State != "" || f.Key != "" && !storable.HasParts(f.Key))
 }
 
-// ids lists up to most ids of the tasks that match a filter, in the filter's order, and reports whether these are all.
+// IDs lists up to most IDs of the tasks that match a filter, in the filter's order, and reports whether these are all.
 // Without a state in the filter, it reads the tasks in the given states.
 func (s *search) ids(ctx context.Context, f store.Filter, states []falldue.State, most int) (ids []int64, all bool, err error) {
 	queues := []string{f.Queue}

@@ -44,14 +44,14 @@ type Event struct {
 	Key   string
 	// Attempts is the number of attempts that count, including a running one.
 	Attempts int
-	// Worker is the id of the worker that has started it.
+	// Worker is the ID of the worker that has started it.
 	Worker string
 	// Error is the beginning of the text of the error with which it failed.
 	Error string
 }
 
 const (
-	// mostWatched is how many tasks are watched by their ids, and mostInLane how many are
+	// mostWatched is how many tasks are watched by their IDs, and mostInLane how many are
 	// read of a lane at a time. mostLanes is how many lanes are read.
 	mostWatched, mostInLane, mostLanes = 5000, 500, 500
 	// watchMargin is how much later than its anchor a task may be committed and be seen.
@@ -62,8 +62,8 @@ const (
 
 // Watch calls f with the events of tasks, until ctx ends or f returns an error, and returns that error. It polls after
 // each interval: it misses a task that was enqueued and deleted between two polls, and sees only the last of several
-// changes of a task. It reads new tasks by their ids, failed and finished ones from their lanes, up to 500 lanes with
-// 500 tasks in each, and up to 5,000 tasks that it knows by their ids. It sees new tasks only where ids ascend, so not
+// changes of a task. It reads new tasks by their IDs, failed and finished ones from their lanes, up to 500 lanes with
+// 500 tasks in each, and up to 5,000 tasks that it knows by their IDs. It sees new tasks only where IDs ascend, so not
 // on TiDB.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
@@ -115,7 +115,7 @@ func (w *watch) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// poll reads what may have changed, and returns the changes, in the order of ids.
+// poll reads what may have changed, and returns the changes, in the order of IDs.
 func (w *watch) poll(ctx context.Context) (events []Event, err error) {
 	start, first := time.Now(), w.last.IsZero()
 	found := map[int64]store.Watched{}
@@ -206,7 +206,7 @@ func (w *watch) readLanes(ctx context.Context, back time.Duration) (list []store
 			heads = append(heads, finished...)
 		}
 		for _, h := range heads {
-			untried := h.State == string(falldue.StateOpen) && h.Attempts == 0 // found by their ids
+			untried := h.State == string(falldue.StateOpen) && h.Attempts == 0 // found by their IDs
 			if h.Corrupt != nil || untried || lanes == mostLanes {
 				continue
 			}

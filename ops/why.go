@@ -167,7 +167,7 @@ func (o *Ops) why(ctx context.Context, t falldue.TaskInfo) (Why, error) {
 	return w, nil
 }
 
-// shownMembers is how many ids of each sort [WhyMembers] has.
+// shownMembers is how many IDs of each sort [WhyMembers] has.
 const shownMembers = 10
 
 func (o *Ops) whyMembers(ctx context.Context, id int64) (c WhyMembers, err error) {

@@ -17,7 +17,7 @@ type WhyState struct {
 // WhyMembers is the dependencies of a blocked task, see package flow. It is not met while the task is blocked.
 type WhyMembers struct {
 	flow.Counts
-	// WaitsFor has the first ids of the dependencies that have not ended, and Failed of the dead and cancelled ones.
+	// WaitsFor has the first IDs of the dependencies that have not ended, and Failed of the dead and cancelled ones.
 	WaitsFor, Failed []int64
 	// OnDeath is the effect of a failed dependency on the task.
 	OnDeath flow.OnDeath
@@ -25,7 +25,7 @@ type WhyMembers struct {
 
 // WhyClaim is the latest claim of the task. It is met unless a worker runs the task.
 type WhyClaim struct {
-	// Worker is the id of the worker that runs the task, or that has lost it, or "".
+	// Worker is the ID of the worker that runs the task, or that has lost it, or "".
 	Worker string
 	// Started is when that run began, and Until when its lease ends or has ended.
 	Started, Until time.Time
@@ -49,7 +49,7 @@ type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
 	Err  error  // why it cannot be read, or nil
-	// Unread are the ids of live workers that handle the task and cannot read it, such as workers
+	// Unread are the IDs of live workers that handle the task and cannot read it, such as workers
 	// of an older release, and UnreadError is why the first of them cannot. Handling is how many
 	// live workers handle the task.
 	Unread      []string
@@ -90,7 +90,7 @@ type DueRule struct {
 	// not fall due. It is the zero time if the policy applies now, and if the task falls due at the same time without
 	// the override.
 	From time.Time
-	// Workers are the ids of the workers that have the policy. There are none for a per-task policy or a policy from
+	// Workers are the IDs of the workers that have the policy. There are none for a per-task policy or a policy from
 	// [Config], unless other workers have Refused the override.
 	Workers []string
 	// Refused is why these workers cannot apply the override that is set, or "".
@@ -110,7 +110,7 @@ type WhyPause struct{ Pauses []Pause }
 
 // WhyWorker is the live workers that work on the task's queue and handle its kind. It is met if there is one.
 type WhyWorker struct {
-	// Workers are the ids of these workers.
+	// Workers are the IDs of these workers.
 	Workers []string
 	// InQueue are the live workers that work on the queue but do not handle the kind, and OfKind the live workers that
 	// handle the kind but do not work on the queue. Stopping are the workers that would do both, but are shutting down.
@@ -148,7 +148,7 @@ type WhyLimit struct {
 	Definitions []LimitDefinition
 	Without     []string
 	Admitted    bool
-	// Taken has the ids of the tasks that have its permits. Permits of a rate with a burst are
+	// Taken has the IDs of the tasks that have its permits. Permits of a rate with a burst are
 	// not known.
 	Taken []int64
 	// Free is when a rate admits the next task. For other limits it is the zero time: they admit the next task when a
@@ -166,7 +166,7 @@ type WhyNoLimit struct {
 
 // WhySequence is the sequence of the task's key. It is met if the task is the next one.
 type WhySequence struct {
-	// Next is the id of the task that comes next or runs, or 0 if there is none.
+	// Next is the ID of the task that comes next or runs, or 0 if there is none.
 	Next int64
 	// Runs reports whether it runs, and Halted whether it is dead and halts the sequence, see
 	// [falldue.OrderLimit.HaltOnDeath].

@@ -375,7 +375,7 @@ func differences(definitions []LimitDefinition, without []string) (text string) 
 	return "; workers differ: " + strings.TrimPrefix(text, ", ")
 }
 
-// distinct returns each of a list's ids once. A task has a permit of a rate for each of its attempts.
+// distinct returns each of a list's IDs once. A task has a permit of a rate for each of its attempts.
 func distinct(ids []int64) (list []int64) {
 	for _, id := range ids {
 		if !slices.Contains(list, id) {

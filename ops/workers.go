@@ -16,7 +16,7 @@ import (
 
 // Worker is a process that runs [falldue.Queue.Run], as of its last heartbeat, which it sends every 15 seconds.
 type Worker struct {
-	// ID is the id of the worker, see [falldue.TaskInfo.ClaimedBy].
+	// ID is the ID of the worker, see [falldue.TaskInfo.ClaimedBy].
 	ID string
 	// Host and PID identify the process. Release is the version of the program's
 	// module, or the revision from which it was built, as far as its build has them.
@@ -79,7 +79,7 @@ type RefusedOverride struct {
 	// read the override. The earlier policy then stays in effect.
 	Own, Holds string
 	Error      string
-	// Workers are the ids of the workers.
+	// Workers are the IDs of the workers.
 	Workers []string
 }
 
@@ -89,7 +89,7 @@ type RunningTask struct {
 	Kind, Queue string
 	Attempt     int
 	Since       time.Time // its claim, by the database's clock
-	Worker      string    // the id of the worker
+	Worker      string    // the ID of the worker
 }
 
 // LongestRunning returns the running tasks of live workers, the longest running first: up to 100 of each worker, as of
@@ -261,7 +261,7 @@ func limitTexts(limits []store.Limit) (list []string) {
 // KindPolicy is a policy that live workers have for a kind.
 type KindPolicy struct {
 	Policy string
-	// Workers are the ids of the workers that have it, and Releases their releases.
+	// Workers are the IDs of the workers that have it, and Releases their releases.
 	Workers, Releases []string
 }
 

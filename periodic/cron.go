@@ -42,7 +42,7 @@ func parseCron(text string) (e expression, err error) {
 	}
 	texts := strings.Fields(text)
 	if len(texts) != len(fields) {
-		return e, fmt.Errorf("it has %d fields: must have five", len(texts))
+		return e, fmt.Errorf("has %d fields: must have 5, such as \"30 2 * * *\", or be @daily or \"@every 15m\"", len(texts))
 	}
 	for i, bits := range []*uint64{&e.minute, &e.hour, &e.dayOfMonth, &e.month, &e.dayOfWeek} {
 		if *bits, err = fields[i].parse(texts[i]); err != nil {

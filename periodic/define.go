@@ -22,11 +22,11 @@ func (s *Scheduler) define(ctx context.Context) error {
 	for range maxTries {
 		list, err := s.read(ctx, nil)
 		if err != nil {
-			return fmt.Errorf("falldue: store the schedules: %w", err)
+			return fmt.Errorf("store the schedules: %w", err)
 		}
 		done, err := s.defineAll(ctx, list)
 		if err != nil {
-			return fmt.Errorf("falldue: store the schedules: %w", err)
+			return fmt.Errorf("store the schedules: %w", err)
 		}
 		if s.stored = done; done {
 			return nil

@@ -30,7 +30,7 @@ type Info struct {
 	// Next is the next tick. If that time passed long ago, no running process defines the schedule, or no process runs
 	// its schedules.
 	Next time.Time
-	// Last is when the schedule last enqueued a task, or zero, and LastTask is the id of that task.
+	// Last is when the schedule last enqueued a task, or zero, and LastTask is the ID of that task.
 	Last     time.Time
 	LastTask int64
 	// Now is the time when the schedule was read. All times are of the database's clock.
@@ -52,7 +52,7 @@ func (i Info) Late() bool { return !i.Paused && i.Now.Sub(i.Next) > lateAfter }
 func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 	rows, err := hooks.StoreOf(q).Schedules(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("falldue: list the schedules: %w", err)
+		return nil, fmt.Errorf("list the schedules: %w", err)
 	}
 	list := make([]Info, len(rows))
 	for i, s := range rows {
@@ -111,7 +111,7 @@ func setPaused(ctx context.Context, q *falldue.Queue, name string, pause store.S
 	return errContended
 }
 
-// Trigger enqueues a task of a schedule now, and returns its id, even if the schedule is paused or its last task is
+// Trigger enqueues a task of a schedule now, and returns its ID, even if the schedule is paused or its last task is
 // not finished. The next tick does not change.
 //
 // If Schedule.TaskAt makes the tasks, Trigger adds a tick and returns 0. Within 5 seconds, a process that defines the
@@ -175,7 +175,7 @@ func Remove(ctx context.Context, q *falldue.Queue, name string) error {
 func find(ctx context.Context, s *store.Store, name string) (store.Schedule, error) {
 	list, err := s.Schedules(ctx)
 	if err != nil {
-		return store.Schedule{}, fmt.Errorf("falldue: read the schedules: %w", err)
+		return store.Schedule{}, fmt.Errorf("read the schedules: %w", err)
 	}
 	for _, one := range list {
 		if one.Name == name {
@@ -185,10 +185,7 @@ func find(ctx context.Context, s *store.Store, name string) (store.Schedule, err
 	return store.Schedule{}, missing(name)
 }
 
-// missing is the error for a schedule that does not exist.
-type missing string
-
-func (m missing) Error() string { return fmt.Sprintf("falldue: no schedule %.100q", string(m)) }
-
-// Is makes it a [falldue.ErrNotFound].
-func (missing) Is(target error) bool { return target == falldue.ErrNotFound }
+// missing returns the error for a schedule that does not exist.
+func missing(name string) error {
+	return store.Missing(fmt.Sprintf("falldue: no schedule %.100q", name))
+}

@@ -24,7 +24,7 @@ type Schedule struct {
 	// Zone is the time zone of a cron expression, such as "Europe/Berlin". Defaults to UTC.
 	Zone string
 	// Task is the task that each tick enqueues, with its arguments, queue, priority, key and
-	// limit of attempts. Kind.Params makes it. It must not set Policy, Unique, Delay or
+	// maximum number of attempts. Kind.Params makes it. It must not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
 	// TaskAt returns the task of a tick, instead of Task: its arguments can depend on the time of the tick, in Zone. A

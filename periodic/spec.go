@@ -20,8 +20,8 @@ const (
 	maxEvery = 36500 * 24 * time.Hour
 )
 
-// Spec is the times of ticks: a cron expression in a time zone, or an interval. Make it with
-// [Parse].
+// Spec defines when a schedule ticks, that is, enqueues its task: at the times of a cron
+// expression in a time zone, or at an interval. [Parse] returns one.
 type Spec struct {
 	cron  *expression // nil for an interval
 	zone  *time.Location
@@ -57,7 +57,7 @@ func Parse(spec, zone string) (Spec, error) {
 	}
 	parsed, err := parseCron(spec)
 	if err != nil {
-		return Spec{}, invalid("spec %.100q: %v; a spec has five fields such as \"30 2 * * *\", or is @daily or \"@every 15m\"", spec, err)
+		return Spec{}, invalid("spec %.100q: %v", spec, err)
 	}
 	s := Spec{cron: &parsed, zone: location}
 	if s.Next(time.Unix(0, 0), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {

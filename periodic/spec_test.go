@@ -132,7 +132,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ spec, zone, names string }{
 		{"", "", `""`},
 		{"* * * *", "", "* * * *"},
-		{"* * * * * *", "", "five fields"},
+		{"* * * * * *", "", "must have 5"},
 		{"60 * * * *", "", `minute "60": must be between 0 and 59`},
 		{"0 0 0 * *", "", `day of the month "0": must be between 1 and 31`},
 		{"0 0 * * 8", "", `day of the week "8": must be between 0 and 7`},

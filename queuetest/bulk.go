@@ -323,7 +323,7 @@ var bulkCases = []conformanceCase{
 	}},
 }
 
-// enqueueNumbers stores n tasks and returns their ids.
+// enqueueNumbers stores n tasks and returns their IDs.
 func enqueueNumbers(t *testing.T, q *falldue.Queue, k falldue.Kind[int], n int) []int64 {
 	t.Helper()
 	args := make([]int, n)

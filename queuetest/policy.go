@@ -205,7 +205,7 @@ var policyCases = []conformanceCase{
 			{falldue.Subject{}, good, ops.OverrideOptions{}, "a Subject without"},
 			{falldue.Subject{Kind: "k"}, backoff.Override{}, ops.OverrideOptions{}, "an override without a clause"},
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "must be from"},
-			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step after 0s"},
+			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step with After 0s"},
 			{falldue.Subject{Policy: "0123456789abcdef"}, good, ops.OverrideOptions{}, "not in the policies table"},
 			{falldue.Subject{Kind: "large"}, parseOverride(t, "original + original + original + original"), ops.OverrideOptions{}, `kind large under the override "original + original + original + original"`},
 		} {

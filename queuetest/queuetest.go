@@ -226,7 +226,7 @@ type noteArgs struct {
 	Text string `json:"text"`
 }
 
-// enqueue stores one task and returns its id.
+// enqueue stores one task and returns its ID.
 func enqueue[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], args A, opts ...falldue.EnqueueOptions) int64 {
 	t.Helper()
 	receipt, err := k.Enqueue(t.Context(), q, args, opts...)

@@ -34,7 +34,7 @@ func enqueueUnique[A any](t *testing.T, q *falldue.Queue, k falldue.Kind[A], arg
 	return r
 }
 
-// wantNew enqueues a task that does not exist yet, and returns its id.
+// wantNew enqueues a task that does not exist yet, and returns its ID.
 func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[A], args A, o falldue.EnqueueOptions) int64 {
 	t.Helper()
 	r := enqueueUnique(t, q, k, args, o)
@@ -44,7 +44,7 @@ func wantNew[A any](t *testing.T, what string, q *falldue.Queue, k falldue.Kind[
 	return r.ID
 }
 
-// wantExisting enqueues a task that exists with an id.
+// wantExisting enqueues a task that exists with an ID.
 func wantExisting[A any](t *testing.T, what string, id int64, q *falldue.Queue, k falldue.Kind[A], args A, o falldue.EnqueueOptions) {
 	t.Helper()
 	if r := enqueueUnique(t, q, k, args, o); r != (falldue.Receipt{ID: id, Existed: true}) {

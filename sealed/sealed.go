@@ -6,9 +6,9 @@
 //
 // Data is compressed with DEFLATE and encrypted with AES-GCM under a random nonce. The
 // data is authenticated together with its place: the task's kind, the column (payload or
-// result) and, for a result, the task's id. Data that is copied to another place cannot be
-// opened. A payload is sealed before its task has an id, and can be opened in any task of
-// its kind. The stored data is a JSON string: "fd1:", the id of the key, ":" and the nonce
+// result) and, for a result, the task's ID. Data that is copied to another place cannot be
+// opened. A payload is sealed before its task has an ID, and can be opened in any task of
+// its kind. The stored data is a JSON string: "fd1:", the ID of the key, ":" and the nonce
 // and the sealed data in base64.
 //
 // To change the key, first add the new one after the old one in all processes, which can then
@@ -69,10 +69,10 @@ func New(keys ...Key) (*Codec, error) {
 	c := &Codec{aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
 		if !validID.MatchString(k.ID) {
-			return nil, fmt.Errorf("sealed: key id %.33q: must be 1 to 32 of A-Z a-z 0-9 . _ -", k.ID)
+			return nil, fmt.Errorf("sealed: key ID %.33q: must be 1 to 32 of A-Z a-z 0-9 . _ -", k.ID)
 		}
 		if c.aeads[k.ID] != nil {
-			return nil, fmt.Errorf("sealed: two keys with the id %q", k.ID)
+			return nil, fmt.Errorf("sealed: two keys have the ID %q", k.ID)
 		}
 		block, err := aes.NewCipher(k.Secret)
 		if err != nil {

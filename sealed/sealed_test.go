@@ -128,8 +128,8 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for want, keys := range map[string][]sealed.Key{
 		"no key":          nil,
-		`key id ""`:       {{Secret: newer.Secret}},
-		`key id "a:b"`:    {{ID: "a:b", Secret: newer.Secret}},
+		`key ID ""`:       {{Secret: newer.Secret}},
+		`key ID "a:b"`:    {{ID: "a:b", Secret: newer.Secret}},
 		"two keys":        {newer, newer},
 		"5 bytes":         {{ID: "a", Secret: []byte("short")}},
 		"must be 16, 24 ": {{ID: "a"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Cursor records how far a step has come: an id, an offset, or any other value that can be stored as JSON of up to
+// Cursor records how far a step has come: an ID, an offset, or any other value that can be stored as JSON of up to
 // Config.MaxPayload bytes.
 type Cursor[C any] struct {
 	step *steplog.Step

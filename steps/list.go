@@ -41,7 +41,7 @@ type queue interface {
 	Decoded(p falldue.Place, stored []byte) ([]byte, error)
 }
 
-// Of returns the recorded steps of the task with an id, in their order. It returns no steps for a task whose handler
+// Of returns the recorded steps of the task with an ID, in their order. It returns no steps for a task whose handler
 // has used none. The error wraps [falldue.ErrNotFound] if there is no such task.
 func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	s := hooks.StoreOf(q)
@@ -51,7 +51,7 @@ func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	}
 	rows, err := s.Steps(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("falldue: read the steps of task %d: %w", id, err)
+		return nil, fmt.Errorf("read the steps of task %d: %w", id, err)
 	}
 	list := make([]Step, len(rows))
 	for i, r := range rows {
@@ -73,7 +73,7 @@ func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	return list, nil
 }
 
-// Forget deletes the recorded steps of the task with an id, so that its next attempt runs all of them again. The error wraps
+// Forget deletes the recorded steps of the task with an ID, so that its next attempt runs all of them again. The error wraps
 // [falldue.ErrRunning] for a task that runs, and [falldue.ErrNotFound] if there is no such task.
 func Forget(ctx context.Context, q *falldue.Queue, id int64) error {
 	s := hooks.StoreOf(q)

@@ -146,7 +146,7 @@ func explain(err error) error {
 	case errors.Is(err, steplog.ErrStep):
 		return invalid("%w", err)
 	}
-	return fmt.Errorf("falldue: %w", err)
+	return err
 }
 
 func invalid(format string, args ...any) error {

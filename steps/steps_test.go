@@ -156,7 +156,7 @@ func TestTooManyStepsAreRefused(t *testing.T) {
 	task, record := tasktest.NewTask(1)
 	for i := range 1001 {
 		_, err := steps.Do(t.Context(), task, fmt.Sprint("item-", i), returns(i))
-		if want := i == 1000; want != (err != nil) || want && !strings.Contains(err.Error(), "step 1001: a task may have up to 1000") {
+		if want := i == 1000; want != (err != nil) || want && !strings.Contains(err.Error(), "step 1001: a task can have at most 1000 steps") {
 			t.Fatalf("step %d: %v", i, err)
 		}
 	}

@@ -19,7 +19,7 @@ type Enqueued[A any] struct {
 	Args A
 }
 
-// All returns the unfinished tasks of a kind, ordered by their ids.
+// All returns the unfinished tasks of a kind, ordered by their IDs.
 func All[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) []Enqueued[A] {
 	t.Helper()
 	return all(t, k, pagesOf(t, q))

@@ -40,7 +40,8 @@ func (r *Record) Steps() []steps.Step {
 	return list
 }
 
-// Stop makes steps end as if the worker began to stop.
+// Stop makes the next step, or the next [steps.Cursor.Save], return [falldue.ErrStopping], as if the worker had begun to
+// stop.
 func (r *Record) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

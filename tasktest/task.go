@@ -19,7 +19,7 @@ import (
 )
 
 // NewTask makes a task for calling a handler without a database. The task's methods work, and the Record has the
-// handler's calls of them. The task is attempt 1, with the id 1; set its fields to change that. Its arguments are
+// handler's calls of them. The task is attempt 1, with the ID 1; set its fields to change that. Its arguments are
 // args, encoded as JSON and decoded again as in a worker, so fields that JSON leaves out are lost. The task accepts a
 // result, as in a kind that keeps done tasks. A task from [NewTaskOf] accepts a result only if its kind keeps them.
 // NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
@@ -27,10 +27,10 @@ func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
 
-// NewTaskOf is like [NewTask] for a task of a kind, on a queue with the configuration cfg. SetResult then returns the
-// errors of such a queue: if done tasks of the kind are deleted immediately (no DoneRetention and no MaxDone), and if
-// the result has more than Config.MaxPayload bytes. The task has the name, the queue, the priority and the limit of
-// attempts of its kind, and the key that [falldue.Kind.KeyedBy] makes of args.
+// NewTaskOf is like [NewTask] for a task of a kind, on a queue with the configuration cfg. SetResult then
+// fails as it does on such a queue: if done tasks of the kind are deleted immediately (no DoneRetention and no MaxDone),
+// or if the result exceeds Config.MaxPayload. The task has the kind's name, queue, priority and maximum number of
+// attempts, and the key that [falldue.Kind.KeyedBy] makes of args.
 func NewTaskOf[A any](kind falldue.Kind[A], args A, cfg falldue.Config) (falldue.Task[A], *Record) {
 	own := kind.Config()
 	policy := own.Policy

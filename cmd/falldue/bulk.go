@@ -34,10 +34,10 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	stateNames, phaseNames := choices(verb)
 	choiceVar(flags, &f.state, "state", stateNames, verb+" tasks in this state: "+strings.Join(stateNames, ", "))
 	choiceVar(flags, &f.phase, "phase", phaseNames, verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
-	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least that long ago, such as 48h or 30d")
-	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than that long ago")
-	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of a JSON object, or contains this `TEXT`")
-	numberVar(flags, &f.list.After, "after", 0, 0, math.MaxInt64, verb+" tasks with greater IDs than `ID`")
+	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least this long ago, such as 48h or 30d")
+	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than this long ago")
+	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of this JSON object, or contains this `TEXT`")
+	numberVar(flags, &f.list.After, "after", 0, 0, math.MaxInt64, verb+" only tasks whose IDs are greater than `N`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	complete(cmd, "state", stateNames...)
@@ -77,7 +77,7 @@ var phaseNames = func() (names []string) {
 	return names
 }()
 
-// bulkCommand is a command that changes tasks by their ids, or those that match a filter.
+// bulkCommand is a command that changes tasks by their IDs, or those that match a filter.
 type bulkCommand struct {
 	place
 	policies policyFlag
@@ -88,7 +88,7 @@ type bulkCommand struct {
 	asJSON   bool
 
 	verb, done string // such as cancel and cancelled
-	asks       bool   // whether it asks before it changes tasks by their ids
+	asks       bool   // whether it asks before it changes tasks by their IDs
 	expects    bool   // whether tasks that are named must be in the --state
 	one        func(*falldue.Queue, context.Context, int64) error
 	many       func(*ops.Ops, context.Context, ops.Filter, ...ops.BulkOptions) (ops.BulkReport, error)
@@ -105,7 +105,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	b.flags(cmd)
 	b.policies.flag(cmd)
 	b.filter.flags(cmd, &b.place, b.verb)
-	numberVar(cmd.Flags(), &b.filter.list.Limit, "limit", 0, 0, math.MaxInt32, "greatest number of tasks to "+b.verb+" (default all)")
+	numberVar(cmd.Flags(), &b.filter.list.Limit, "limit", 0, 0, math.MaxInt32, "maximum number of tasks to "+b.verb+" (default all)")
 	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
 	yesFlag(cmd, &b.yes)
 	jsonFlag(cmd, &b.asJSON, "print one JSON object per listed task, or one for all")

@@ -82,14 +82,15 @@ func enqueueCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", falldue.DefaultQueue, "queue in which the task waits")
 	cmd.Flags().StringVar(&opts.Key, "key", "", "task key, such as customer:42")
-	cmd.Flags().StringToStringVar(&opts.Metadata, "metadata", nil, "metadata, such as by=ann")
+	cmd.Flags().StringToStringVar(&opts.Metadata, "metadata", nil, "metadata as `NAME=VALUE`, such as by=ann; repeatable")
+	hideDefault(cmd.Flags(), "metadata")
 	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first")
-	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until it is due")
+	spanVar(cmd.Flags(), &opts.Delay, "delay", 0, "time from now until the task is due (default due immediately)")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
-	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time limit of its handler (default the timeout of its kind)")
-	cmd.Flags().StringVar(&until, "expire-at", "", "time by which it must start; otherwise it is cancelled")
-	numberVar(cmd.Flags(), &opts.MaxAttempts, "max-attempts", 0, 0, math.MaxInt32, "number of attempts before the task is dead (default set by its policy)")
-	cmd.Flags().StringVar(&policy, "own-policy", "", "per-task policy (default the policy of its kind)")
+	spanVar(cmd.Flags(), &opts.Timeout, "timeout", 0, "time limit for the handler (default the kind's timeout)")
+	cmd.Flags().StringVar(&until, "expire-at", "", "time by which the task must start; otherwise it is cancelled")
+	numberVar(cmd.Flags(), &opts.MaxAttempts, "max-attempts", 0, 0, math.MaxInt32, "maximum number of attempts; then the task is dead (default the policy's limit)")
+	cmd.Flags().StringVar(&policy, "own-policy", "", "retry policy of this task (default the kind's policy)")
 	complete(cmd, "own-policy", presetNames()...)
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
@@ -157,11 +158,11 @@ func retryCommand() *cobra.Command {
   falldue retry --kind charge --newer-than 2h --rate 50 --dry-run`,
 	}
 	b.add(cmd)
-	rateVar(cmd.Flags(), &b.options.Spread.Rate, "rate", 0, "greatest number of tasks that fall due in a second (default all immediately)")
-	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "time over which they fall due, evenly and in no order")
-	cmd.Flags().StringVar(&b.from, "from", "", "`TIME` when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
-	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put the tasks of a sequence before the tasks that were enqueued after them (default at the end)")
-	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload of the task, or - to read standard input")
+	rateVar(cmd.Flags(), &b.options.Spread.Rate, "rate", 0, "maximum number of tasks that fall due per second (default all immediately)")
+	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "spread the tasks evenly over this duration, in no particular order (default all immediately)")
+	cmd.Flags().StringVar(&b.from, "from", "", "time when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
+	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put tasks of a sequence back in their places, before tasks enqueued later (default at the end)")
+	cmd.Flags().StringVar(&payload, "payload", "", "replace the task's payload with this `JSON`, or with standard input for -")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("payload") {
@@ -204,7 +205,7 @@ func changeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "change ID",
 		Short: "Change a waiting task",
-		Long: "Change a task that waits: when it runs, its queue, its priority or its payload. Its attempts\n" +
+		Long: "Change when a waiting task runs, its queue, its priority or its payload. Its attempts\n" +
 			"and its keys stay. Running, finished and blocked tasks are not changed. --now makes a waiting\n" +
 			"task due, and keeps its place in a sequence.",
 		Example: `  falldue change 4711 --now
@@ -256,10 +257,10 @@ func changeCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().BoolVar(&now, "now", false, "make the task due now")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
-	cmd.Flags().StringVar(&to.Queue, "queue", "", "queue in which the task waits (default its queue)")
-	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default its priority)")
-	cmd.Flags().StringVar(&payload, "payload", "", "`JSON` that replaces the payload, or - to read standard input")
-	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "fence that the task must have, as \"falldue show --json\" prints it (default any)")
+	cmd.Flags().StringVar(&to.Queue, "queue", "", "move the task to this queue (default its present queue)")
+	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default its present priority)")
+	cmd.Flags().StringVar(&payload, "payload", "", "replace the payload with this `JSON`, or with standard input for -")
+	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "change the task only if it has this fencing token, which \"falldue show --json\" prints")
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd
 }

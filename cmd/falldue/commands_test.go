@@ -67,9 +67,9 @@ func TestHelpNamesTheStatuses(t *testing.T) {
 		if !strings.HasSuffix(says, ", 130 if interrupted.") {
 			t.Errorf("%s: the help ends with %q", cmd.CommandPath(), says)
 		}
-		for _, status := range statuses[cmd.CommandPath()] {
-			if !strings.Contains(says, statusTexts[status]) {
-				t.Errorf("%s: the help ends with %q, which does not name status %d", cmd.CommandPath(), says, status)
+		for _, text := range statuses[cmd.CommandPath()] {
+			if !strings.Contains(says, text) {
+				t.Errorf("%s: the help ends with %q, which lacks %q", cmd.CommandPath(), says, text)
 			}
 		}
 		delete(left, cmd.CommandPath())
@@ -77,7 +77,7 @@ func TestHelpNamesTheStatuses(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("there are no commands %v", left)
 	}
-	for path, want := range map[string]string{"falldue doctor": "5 if something does not work", "falldue cancel": "was answered no"} {
+	for path, want := range map[string]string{"falldue doctor": "5 if something does not work", "falldue cancel": "you answered no"} {
 		cmd, _, err := root().Find(strings.Fields(path)[1:])
 		if err != nil || !strings.Contains(strings.ReplaceAll(cmd.Long, "\n", " "), want) {
 			t.Errorf("%s (error %v): no %q in\n%s", path, err, want, cmd.Long)

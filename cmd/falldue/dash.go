@@ -44,7 +44,7 @@ func dashCommand() *cobra.Command {
 			"The command listens only on this machine. To listen elsewhere, put it behind a proxy\n" +
 			"that authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" +
 			"/health/livez and /health/readyz answer Kubernetes, and with --metrics /metrics\n" +
-			"answers Prometheus. Anyone who reaches --listen can read these three.\n\n" + policyFlagHelp,
+			"answers Prometheus. Anyone who can connect to the --listen address can read these three.\n\n" + policyFlagHelp,
 		Example: "  falldue dash\n" +
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,
@@ -67,11 +67,11 @@ func dashCommand() *cobra.Command {
 	d.policies.flag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&d.listen, "listen", "127.0.0.1:8080", "address and port")
-	flags.StringSliceVar(&d.allow, "allow", nil, "allowed actions: all, or some of "+actionNames())
-	flags.StringSliceVar(&d.hosts, "host", nil, "names of the server in URLs, in addition to localhost and --listen")
+	flags.StringSliceVar(&d.allow, "allow", nil, "allowed actions: \"all\", or one or more of "+actionNames())
+	flags.StringSliceVar(&d.hosts, "host", nil, "host names that URLs of the page may have, in addition to localhost and --listen")
 	flags.StringVar(&d.userHeader, "user-header", "", "header in which a proxy passes the name of the user, such as X-Forwarded-User")
-	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of proxies whose --user-header counts, such as 10.0.0.0/8")
-	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who reaches --listen use the page")
+	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of the proxies that may set --user-header, such as 10.0.0.0/8")
+	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who can connect to the --listen address use the page")
 	flags.BoolVar(&d.hide, "hide-payloads", false, "hide payloads, results, metadata and errors")
 	flags.BoolVar(&d.metrics, "metrics", false, "serve metrics of the database for Prometheus at /metrics")
 	flags.StringVar(&d.title, "title", "falldue", "name in the heading")
@@ -100,7 +100,7 @@ func (d *dashboard) allowed() (list []dash.Action, err error) {
 		case slices.Contains(dash.Actions(), action):
 			list = append(list, action)
 		default:
-			return nil, mistake(fmt.Errorf("--allow %q: must be all, or some of %s", name, actionNames()))
+			return nil, mistake(fmt.Errorf("--allow %q: unknown action: use \"all\", or one or more of %s", name, actionNames()))
 		}
 	}
 	return list, nil

@@ -72,7 +72,7 @@ func TestDashRefusesToBeOpen(t *testing.T) {
 		`--listen "8080": must be an address`:            {"--listen", "8080"},
 		"set both or neither":                            {"--user-header", "X-User"},
 		`--trust-proxy "proxy"`:                          {"--user-header", "X-User", "--trust-proxy", "proxy"},
-		`--allow "destroy": must be all, or some of`:     {"--allow", "retry,destroy"},
+		`--allow "destroy": unknown action: use "all", `: {"--allow", "retry,destroy"},
 	} {
 		_, err := execute(t, append([]string{"dash", "--dsn", "sqlite:none.db"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), says) || exitStatus(err) != exitUsage {

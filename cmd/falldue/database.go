@@ -31,6 +31,9 @@ const (
 	schemaVariable = "FALLDUE_SCHEMA"
 )
 
+// defaultPrefix is the prefix of the tables without --prefix.
+const defaultPrefix = "falldue_"
+
 // place is where the tables of falldue are.
 type place struct {
 	dsn, driver string
@@ -51,8 +54,10 @@ func (p *place) databaseFlags(cmd *cobra.Command) {
 }
 
 func (p *place) tableFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.tables.Prefix, "prefix", cmp.Or(os.Getenv(prefixVariable), "falldue_"), "prefix of the names of the tables (default $"+prefixVariable+")")
+	flags.StringVar(&p.tables.Prefix, "prefix", cmp.Or(os.Getenv(prefixVariable), defaultPrefix), "prefix of the table names (default $"+prefixVariable+", or "+defaultPrefix+")")
+	hideDefault(flags, "prefix")
 	flags.StringVar(&p.tables.Schema, "schema", os.Getenv(schemaVariable), "PostgreSQL schema of the tables (default $"+schemaVariable+", or the connection's search path)")
+	hideDefault(flags, "schema")
 }
 
 // complete makes shells complete the values of a flag.
@@ -174,7 +179,7 @@ type policyFlag struct {
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
 	p.kinds = map[string]backoff.Policy{}
-	cmd.Flags().Var(p, "policy", "`[KIND=]POLICY` of a kind that no live worker handles; repeatable")
+	cmd.Flags().Var(p, "policy", "retry policy of a kind that no live worker handles; repeatable")
 	complete(cmd, "policy", presetNames()...)
 }
 
@@ -204,4 +209,4 @@ func (p *policyFlag) Set(text string) error {
 func (p *policyFlag) String() string { return "" }
 
 // Type is what help calls the value.
-func (p *policyFlag) Type() string { return "policy" }
+func (p *policyFlag) Type() string { return "[KIND=]POLICY" }

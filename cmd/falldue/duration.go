@@ -43,7 +43,25 @@ func spanVar(flags *pflag.FlagSet, p *time.Duration, name string, value time.Dur
 func boundedSpanVar(flags *pflag.FlagSet, p *time.Duration, name string, value, least, most time.Duration, usage string) {
 	*p = value
 	flags.Var(&spanValue{p, least, most}, name, usage)
+	flags.Lookup(name).DefValue = shortSpan(value)
 }
+
+// shortSpan returns a duration as help shows it: 1m instead of 1m0s, and nothing for zero.
+func shortSpan(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// hideDefault makes help show no default of a flag whose usage names it.
+func hideDefault(flags *pflag.FlagSet, name string) { flags.Lookup(name).DefValue = "" }
 
 // Set parses the value.
 func (v *spanValue) Set(text string) error {
@@ -83,7 +101,7 @@ func rateVar(flags *pflag.FlagSet, p *float64, name string, value float64, usage
 func (v *rateValue) Set(text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n > 0 && n <= mostRate) {
-		return fmt.Errorf("must be a number of tasks a second above 0 and up to %s, such as 50 or 0.5", grouped(mostRate))
+		return fmt.Errorf("must be a number of tasks per second, above 0 and at most %s, such as 50 or 0.5", grouped(mostRate))
 	}
 	*v = rateValue(n)
 	return nil

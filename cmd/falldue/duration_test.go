@@ -6,7 +6,7 @@ import "testing"
 func TestBadValuesOfFlags(t *testing.T) {
 	t.Parallel()
 	const span = `must be a duration such as 90s, 48h, 2d or 1d12h`
-	const rate = `must be a number of tasks a second above 0 and up to 1,000,000, such as 50 or 0.5`
+	const rate = `must be a number of tasks per second, above 0 and at most 1,000,000, such as 50 or 0.5`
 	for _, c := range []struct {
 		want string
 		args []string

@@ -54,7 +54,7 @@ func errorsCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "list only errors of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "list only errors of this kind")
-	countVar(cmd.Flags(), &limit, "limit", 20, 10_000, "greatest number of errors")
+	countVar(cmd.Flags(), &limit, "limit", 20, 10_000, "maximum number of errors to list")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, error, waiting, dead, first, earlier, last, examples")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/internal/store"
 )
 
 // The exit statuses, which docs/command-line.md lists.
@@ -23,16 +24,38 @@ const (
 	exitInterrupted = 130
 )
 
-// statuses are the exit statuses of commands, beyond those that all have.
-var statuses = map[string][]int{
-	"falldue ls": {exitNotFound}, "falldue show": {exitNotFound}, "falldue why": {exitNotFound, exitWaits},
-	"falldue retry": {exitNotFound, exitAttention}, "falldue cancel": {exitNotFound, exitAttention}, "falldue delete": {exitNotFound, exitAttention},
-	"falldue overdue": {exitAttention}, "falldue workers": {exitAttention}, "falldue explain": {exitAttention}, "falldue doctor": {exitAttention, exitBroken},
-	"falldue resume": {exitNotFound}, "falldue policy clear": {exitNotFound}, "falldue policy show": {exitNotFound, exitAttention}, "falldue pause": {exitAttention}, "falldue policy diff": {exitAttention},
-	"falldue schedules": {exitAttention}, "falldue schedules pause": {exitNotFound}, "falldue schedules resume": {exitNotFound},
-	"falldue schedules trigger": {exitNotFound}, "falldue schedules remove": {exitNotFound},
+// statuses are the exit statuses of commands, beyond those that all have, with their texts in help.
+var statuses = map[string][]string{
+	"falldue ls":                {"3 if a listed task does not exist"},
+	"falldue show":              {"3 if the task does not exist"},
+	"falldue why":               {"3 if the task does not exist", statusTexts[exitWaits]},
+	"falldue change":            {"3 if the task does not exist or its state does not allow the change"},
+	"falldue retry":             {bulkNotFound, bulkRefused},
+	"falldue cancel":            {bulkNotFound, bulkRefused},
+	"falldue delete":            {bulkNotFound, bulkRefused},
+	"falldue overdue":           {statusTexts[exitAttention]},
+	"falldue workers":           {statusTexts[exitAttention]},
+	"falldue explain":           {statusTexts[exitAttention]},
+	"falldue doctor":            {statusTexts[exitAttention], statusTexts[exitBroken]},
+	"falldue pause":             {statusTexts[exitAttention]},
+	"falldue resume":            {"3 if there is no such pause"},
+	"falldue policy clear":      {"3 if there is no such override"},
+	"falldue policy show":       {"3 if no policy has the key", statusTexts[exitAttention]},
+	"falldue policy diff":       {statusTexts[exitAttention]},
+	"falldue schedules":         {statusTexts[exitAttention]},
+	"falldue schedules pause":   {noSchedule},
+	"falldue schedules resume":  {noSchedule},
+	"falldue schedules trigger": {noSchedule},
+	"falldue schedules remove":  {noSchedule},
 }
 
+const (
+	bulkNotFound = "3 if a listed task does not exist or its state does not allow the change"
+	bulkRefused  = "4 if the database refused to change a task"
+	noSchedule   = "3 if a schedule does not exist"
+)
+
+// statusTexts say of all commands what an exit status means.
 var statusTexts = map[int]string{
 	exitNotFound:  "3 if the target does not exist or its state does not allow the change",
 	exitAttention: "4 if the answer needs attention",
@@ -44,12 +67,10 @@ var statusTexts = map[int]string{
 func statusHelp(cmd *cobra.Command) string {
 	failed := "1 if it failed"
 	if cmd.Flags().Lookup("yes") != nil {
-		failed += " or was answered no"
+		failed += " or you answered no"
 	}
 	parts := []string{"0", failed, "2 for a mistake in the command line"}
-	for _, status := range statuses[cmd.CommandPath()] {
-		parts = append(parts, statusTexts[status])
-	}
+	parts = append(parts, statuses[cmd.CommandPath()]...)
 	return "Exit statuses: " + strings.Join(append(parts, "130 if interrupted"), ", ") + "."
 }
 
@@ -63,7 +84,7 @@ type failure struct{ error }
 func (f failure) Unwrap() error { return f.error }
 
 // notFound returns an error about what is not there.
-func notFound(format string, args ...any) error { return missing{fmt.Errorf(format, args...)} }
+func notFound(format string, args ...any) error { return store.Missing(fmt.Sprintf(format, args...)) }
 
 // maybeDeleted adds to an error about a missing task why it may be missing.
 func maybeDeleted(err error) error {
@@ -72,10 +93,6 @@ func maybeDeleted(err error) error {
 	}
 	return err
 }
-
-type missing struct{ error }
-
-func (missing) Is(err error) bool { return err == falldue.ErrNotFound }
 
 // finding is an answer that has been printed and has an exit status of its own.
 type finding int

@@ -68,11 +68,11 @@ func TestErrorsOfTheLibraryNameTheFlag(t *testing.T) {
 	s := openOn(t, testdb.DSN(t, testdb.SQLite))
 	s.failed("mail", 1, time.Minute)
 	for want, args := range map[string]string{
-		`--from 8000-01-01 00:00:00 +0000 UTC: must be from 1970 on, and up to 36,500 days from now`: "retry --kind mail --from 8000-01-01T00:00:00Z --rate 1",
-		`payload: 1048578 bytes: must be up to 1048576`:                                              `change 1 --payload "` + strings.Repeat("x", 1<<20) + `"`,
-		`enqueue "mail": queue "a/b%": must be 1 to 100 of`:                                          "enqueue mail --queue a/b%",
-		`--until: "9200-01-01T00:00:00Z": must be before the year 9100`:                              "pause mail --until 9200-01-01T00:00:00Z",
-		`until: "9200-01-01T00:00:00Z": must be before the year`:                                     "policy hold mail until 9200-01-01T00:00:00Z",
+		`--from 8000-01-01 00:00:00 +0000 UTC: must not be before 1970, nor more than 36,500 days in the future`: "retry --kind mail --from 8000-01-01T00:00:00Z --rate 1",
+		`payload: 1048578 bytes: must be up to 1048576`:                                                          `change 1 --payload "` + strings.Repeat("x", 1<<20) + `"`,
+		`enqueue "mail": queue "a/b%": must be 1 to 100 of`:                                                      "enqueue mail --queue a/b%",
+		`--until: "9200-01-01T00:00:00Z": must be before the year 9100`:                                          "pause mail --until 9200-01-01T00:00:00Z",
+		`until: "9200-01-01T00:00:00Z": must be before the year`:                                                 "policy hold mail until 9200-01-01T00:00:00Z",
 	} {
 		_, err := s.fails(exitUsage, strings.Fields(args)...)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -99,7 +99,7 @@ func TestQuestionsComeAfterChecks(t *testing.T) {
 		{exitUsage, "cancel 2 1", "cancel tasks: 2, 1; confirm with --yes"},
 		{exitUsage, "delete 2", "delete tasks: 2; confirm with --yes"},
 		{exitUsage, "policy set nix 5m --until yesterday", `--until: "yesterday" is not a time of day`},
-		{exitUsage, "migrate down --schema nix", `schema "nix": only PostgreSQL has schemas, not sqlite`},
+		{exitUsage, "migrate down --schema nix", `schema "nix": must be empty: only PostgreSQL supports it, not sqlite`},
 		{exitUsage, "bench --driver nix", `unknown driver "nix"`},
 	} {
 		_, err := s.fails(c.status, strings.Fields(c.args)...)

@@ -60,9 +60,9 @@ func forecastCommand() *cobra.Command {
 	f.flags(cmd)
 	f.horizonFlag(cmd)
 	policies.flag(cmd)
-	cmd.Flags().StringVar(&kind, "kind", "", "kind of the tasks (default all)")
+	cmd.Flags().StringVar(&kind, "kind", "", "only waiting tasks of this kind")
 	f.completeNames(cmd, "kind", queueKinds)
-	rateVar(cmd.Flags(), &rate, "rate", 0, "tasks that succeed in a second (default the rate of live workers in the last five minutes)")
+	rateVar(cmd.Flags(), &rate, "rate", 0, "tasks that succeed per second (default the rate of live workers in the last five minutes)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per kind, and one for all, whose kind is empty")
 	return cmd
 }

@@ -50,7 +50,7 @@ func lsCommand() *cobra.Command {
 	return cmd
 }
 
-// parseIDs parses the ids of tasks.
+// parseIDs parses the IDs of tasks.
 func parseIDs(args []string) (ids []int64, err error) {
 	for _, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
@@ -70,7 +70,7 @@ type lister struct {
 	asJSON bool
 }
 
-// listIDs lists the tasks with the ids that exist. The error names the first one that
+// listIDs lists the tasks with the IDs that exist. The error names the first one that
 // does not.
 func (l lister) listIDs(ids []int64) error {
 	var tasks []falldue.TaskInfo

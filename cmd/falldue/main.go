@@ -31,7 +31,8 @@ func runCommand(cmd *cobra.Command, args []string) int {
 		return exitInterrupted
 	}
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "falldue:", dsn.HideIn(strings.TrimPrefix(err.Error(), "falldue: ")))
+		text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "falldue: "), ": falldue: ", ": ") // the prefix comes once
+		fmt.Fprintln(os.Stderr, "falldue:", dsn.HideIn(text))
 	}
 	return exitStatus(err)
 }

@@ -183,7 +183,7 @@ func migrateDumpCommand(p *place) *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
 	complete(cmd, "format", formatNames()...)
 	cmd.Flags().StringVar(&start, "start", "1", "number of the first file, or timestamp for the current time, as in 20060102150405")
-	cmd.Flags().StringVar(&folder, "dir", "", "`folder` to write the files to (default standard output)")
+	cmd.Flags().StringVar(&folder, "dir", "", "write files to this `folder` (default print to standard output)")
 	return cmd
 }
 

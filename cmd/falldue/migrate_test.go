@@ -31,7 +31,7 @@ func TestOnlyMigrateUpMakesAFile(t *testing.T) {
 			t.Fatalf("%s has made the file: %v", command, err)
 		}
 	}
-	if _, err := execute(t, "ls", "--dsn", "sqlite:"); err == nil || !strings.HasPrefix(err.Error(), "the DSN sqlite: has no path: must be postgres://") {
+	if _, err := execute(t, "ls", "--dsn", "sqlite:"); err == nil || !strings.HasPrefix(err.Error(), `DSN "sqlite:": the path is missing: must be sqlite:path`) {
 		t.Errorf("without a path: %v", err)
 	}
 	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file)
@@ -104,12 +104,12 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 		"the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be":                  {"up", "--dsn", "nonsense"},
 		`start "0": must be a number above 0, or timestamp`:                                                            {"dump", "--engine", "sqlite", "--start", "0"},
 		`table prefix "a-b": must be`:                                                                                  {"up", "--dsn", file, "--prefix", "a-b"},
-		`schema "s": only PostgreSQL has schemas, not sqlite`:                                                          {"up", "--dsn", file, "--schema", "s"},
+		`schema "s": must be empty: only PostgreSQL supports it, not sqlite`:                                           {"up", "--dsn", file, "--schema", "s"},
 		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
 		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
 		`required flag(s) "engine" not set`:                                                                            {"dump"},
 		`unknown flag --dsn`:                                                                                           {"dump", "--engine", "sqlite", "--dsn", file},
-		`table prefix "": must be 1 to 40 letters, digits and underscores, the first no digit`:                         {"dump", "--engine", "sqlite", "--prefix", ""},
+		`table prefix "": must be 1 to 40 letters, digits or underscores, and must not start with a digit`:             {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {
 		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %s", args, err, want)

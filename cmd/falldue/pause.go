@@ -138,7 +138,7 @@ func resumeCommand() *cobra.Command {
 	whoFlags(cmd, &note)
 	askAboveFlag(cmd, &askAbove, "ask if more tasks than this become due immediately")
 	yesFlag(cmd, &yes)
-	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and the numbers of tasks that are or may be due")
+	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due or might be")
 	cmd.ValidArgsFunction = f.kindArgument()
 	return cmd
 }

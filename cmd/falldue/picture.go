@@ -18,9 +18,9 @@ import (
 type pictureFlags struct{ svg, png, theme string }
 
 func (f *pictureFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.svg, "svg", "", "also draw a picture to an SVG `file`")
-	cmd.Flags().StringVar(&f.png, "png", "", "also draw a picture to a PNG `file`")
-	cmd.Flags().StringVar(&f.theme, "theme", "auto", "colors of the picture: light, dark or auto; with auto an SVG follows the system's theme, and a PNG is light")
+	cmd.Flags().StringVar(&f.svg, "svg", "", "also write the chart to an SVG `file`")
+	cmd.Flags().StringVar(&f.png, "png", "", "also write the chart to a PNG `file`")
+	cmd.Flags().StringVar(&f.theme, "theme", "auto", "colors of the chart: light, dark or auto (an SVG follows the system's theme, and a PNG is light)")
 }
 
 func (f *pictureFlags) set() bool { return f.svg != "" || f.png != "" }

@@ -56,7 +56,7 @@ func policyEvalCommand() *cobra.Command {
 			return printEval(cmd.Context(), cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, which may use the name delay")
+	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, in which the name delay stands for the delay")
 	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, jitter_seconds")
 	cmd.ValidArgsFunction = presetArguments(0, 1)
@@ -155,8 +155,8 @@ func policyWhereCommand() *cobra.Command {
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&params.AttemptsColumn, "attempts-column", "attempts", "name of the column that counts failed attempts")
 	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column with the start of the wait")
-	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias of the columns")
-	cmd.Flags().BoolVar(&params.UTC, "utc", false, "times have no time zone and are in UTC, not in the session's time zone")
+	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias to qualify the columns with")
+	cmd.Flags().BoolVar(&params.UTC, "utc", false, "times without a time zone are in UTC (default the session's time zone)")
 	jsonFlag(cmd, &asJSON, "print one JSON object: sql")
 	cmd.ValidArgsFunction = presetArguments(0, 1)
 	return cmd

@@ -59,7 +59,7 @@ func (d *differ) flags(cmd *cobra.Command) {
 	d.picture.flags(cmd)
 	cmd.ValidArgsFunction = d.kindAndPolicy()
 	cmd.Flags().StringVar(&d.from, "from", "", "current policy of the kind (default the policy of most live workers)")
-	numberVar(cmd.Flags(), &d.rate, "ramp", 0, 1, math.MaxInt64, "show steps that let at most this many tasks fall due in a minute")
+	numberVar(cmd.Flags(), &d.rate, "ramp", 0, 1, math.MaxInt64, "show steps in which at most this many tasks fall due per minute")
 	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp on running workers")
 	cmd.Flags().StringVar(&d.until, "until", "", "with --apply: "+untilUsage)
 	d.applyFlags(cmd)

@@ -19,7 +19,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-const untilUsage = "end: 09:00 local time, in 2h or 2d, or 2026-12-11T14:02:00Z (default never)"
+const untilUsage = "end: 09:00 (local time), 2h or 2d (from now), or 2026-12-11T14:02:00Z (default never)"
 
 // setter has the flags of commands that change policies.
 type setter struct {
@@ -68,8 +68,8 @@ func whoFlags(cmd *cobra.Command, n *falldue.Note) {
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	textVar(cmd.Flags(), &n.Who, "who", name, 255, "your name, for lists and the history")
-	textVar(cmd.Flags(), &n.Why, "why", "", storable.MaxText, "reason, for lists and the history")
+	textVar(cmd.Flags(), &n.Who, "who", name, 255, "your name, which lists and the history show")
+	textVar(cmd.Flags(), &n.Why, "why", "", storable.MaxText, "reason, which lists and the history show")
 }
 
 func policySetCommand() *cobra.Command {

@@ -135,7 +135,7 @@ func scheduleObject(s periodic.Info) any {
 
 // changeSchedule returns the command that changes schedules by fn.
 func changeSchedule(verb, change, short string, fn func(context.Context, *falldue.Queue, string) error) *cobra.Command {
-	return onSchedules(verb, short, nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	return onSchedules(verb, short, "name, change", nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		return 0, change, fn(ctx, q, name)
 	})
 }
@@ -146,7 +146,7 @@ func pauseSchedules() *cobra.Command {
 	cmd := changeSchedule("pause", "paused", "Pause schedules until they are resumed", func(ctx context.Context, q *falldue.Queue, name string) error {
 		return periodic.Pause(ctx, q, name, n)
 	})
-	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. Paused schedules stay unchanged."
+	cmd.Long += "\n\"falldue schedules\" lists who paused them, and why. Pausing a paused schedule changes\nnothing."
 	cmd.Example = "  falldue schedules pause nightly --why 'the data are incomplete'"
 	whoFlags(cmd, &n)
 	return cmd
@@ -158,24 +158,25 @@ func removeSchedule() *cobra.Command {
 	ask := func(cmd *cobra.Command, names []string) error {
 		return confirm(cmd, "remove schedules: "+strings.Join(names, ", "), yes)
 	}
-	cmd := onSchedules("remove", "Delete schedules that no program defines; their tasks stay", ask, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	cmd := onSchedules("remove", "Delete schedules by name; their tasks stay", "name, change", ask, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		return 0, "removed", periodic.Remove(ctx, q, name)
 	})
 	yesFlag(cmd, &yes)
-	cmd.Long += "\nThe command asks first, unless --yes is set. A process that defines the schedule creates it again."
+	cmd.Long += "\nUse it for schedules that no program defines any more: a process that still defines one\n" +
+		"creates it again. The command asks first, unless --yes is set."
 	return cmd
 }
 
 func triggerSchedule() *cobra.Command {
-	return onSchedules("trigger", "Enqueue the tasks of schedules now; their next ticks stay", nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
+	return onSchedules("trigger", "Enqueue the tasks of schedules now; their next ticks stay", "name, change, and id, the ID of the enqueued task", nil, func(ctx context.Context, q *falldue.Queue, name string) (int64, string, error) {
 		id, err := periodic.Trigger(ctx, q, name)
 		return id, "triggered", err
 	})
 }
 
 // onSchedules returns a command that calls fn with the name of each schedule, if all of them exist and ask, unless it is
-// nil, returns nil.
-func onSchedules(verb, short string, ask func(*cobra.Command, []string) error, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
+// nil, returns nil. fields are those of its JSON.
+func onSchedules(verb, short, fields string, ask func(*cobra.Command, []string) error, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
 	var p place
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -208,7 +209,7 @@ func onSchedules(verb, short string, ask func(*cobra.Command, []string) error, f
 	}
 	p.flags(cmd)
 	cmd.ValidArgsFunction = p.scheduleNames
-	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: name, change, and the id of its task")
+	jsonFlag(cmd, &asJSON, "print one JSON object per schedule: "+fields)
 	return cmd
 }
 

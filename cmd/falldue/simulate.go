@@ -51,13 +51,13 @@ type simulator struct {
 
 func (s *simulator) flags(cmd *cobra.Command) {
 	boundedSpanVar(cmd.Flags(), &s.scenario.Outage, "outage", 10*time.Minute, 0, longestLimit, "length of the outage, in which all attempts fail")
-	rateVar(cmd.Flags(), &s.scenario.PerSecond, "per-second", 10, "tasks enqueued in a second")
+	rateVar(cmd.Flags(), &s.scenario.PerSecond, "per-second", 10, "tasks enqueued per second")
 	boundedSpanVar(cmd.Flags(), &s.scenario.Handler, "handler", 100*time.Millisecond, 0, longestLimit, "duration of a successful attempt")
-	boundedSpanVar(cmd.Flags(), &s.scenario.Failure, "failure", 0, 0, longestLimit, "duration of a failed attempt (default as a successful one)")
+	boundedSpanVar(cmd.Flags(), &s.scenario.Failure, "failure", 0, 0, longestLimit, "duration of a failed attempt (default as for --handler)")
 	countVar(cmd.Flags(), &s.scenario.Workers, "workers", 10, 1_000_000, "concurrent handlers of all workers")
 	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
 	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the waiting tasks")
-	cmd.Flags().StringVar(&s.kind, "kind", "", "kind of the tasks of --backlog (default all)")
+	cmd.Flags().StringVar(&s.kind, "kind", "", "with --backlog: only waiting tasks of this kind")
 	s.place.flags(cmd)
 	s.limitFlag(cmd)
 	s.policies.flag(cmd)

@@ -65,7 +65,7 @@ func tailCommand() *cobra.Command {
 	cmd.Flags().StringVar(&queue, "queue", "", "only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "only tasks of this kind")
 	spanVar(cmd.Flags(), &every, "interval", time.Second, "time between two polls")
-	numberVar(cmd.Flags(), &most, "count", 0, 0, math.MaxInt32, "number of lines to print (default 0: no limit)")
+	numberVar(cmd.Flags(), &most, "count", 0, 0, math.MaxInt32, "number of lines to print (default no limit)")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line")

@@ -51,7 +51,7 @@ func topCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	spanVar(cmd.Flags(), &every, "interval", 2*time.Second, "time between two refreshes")
-	numberVar(cmd.Flags(), &most, "count", 0, 0, math.MaxInt32, "number of refreshes (default 0: no limit)")
+	numberVar(cmd.Flags(), &most, "count", 0, 0, math.MaxInt32, "number of refreshes (default no limit)")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: at, workers, concurrency, running, done_per_second, failed_per_second, lanes, next_due, queues, each_worker, failed_kinds")
 	return cmd
 }

@@ -42,7 +42,7 @@ func (s *script) snapshot(ctx context.Context) (map[int64]row, error) {
 	return list, nil
 }
 
-// readRows reads the rows of all tasks, by their ids.
+// readRows reads the rows of all tasks, by their IDs.
 func (s *script) readRows(ctx context.Context) (map[string]row, error) {
 	rows, err := s.db.QueryContext(ctx, "select * from "+prefix+"tasks")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A request has one of two paths. Its headers have the id of the task, by which a receiver can detect a second request,
+// A request has one of two paths. Its headers have the ID of the task, by which a receiver can detect a second request,
 // and the worker.
 const (
 	pathWebhook  = "/webhook"
@@ -26,7 +26,7 @@ type world struct {
 	mu       sync.Mutex
 	began    time.Time
 	requests []int              // to the partner, by column
-	received map[int64]received // by the id of the task
+	received map[int64]received // by the ID of the task
 }
 
 // received describes the requests of a task.

@@ -51,7 +51,7 @@ func shift() int64 {
 func shiftedLibrary(ctx context.Context, folder string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return "", fmt.Errorf("ask for the standard library: %w", err)
+		return "", fmt.Errorf("find GOROOT: %w", err)
 	}
 	replace := map[string]string{}
 	for _, f := range []struct{ path, before, after, added string }{

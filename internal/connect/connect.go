@@ -112,7 +112,7 @@ func resolve(driver, name string) (_, source string, err error) {
 	case driver == SQLite && !strings.HasPrefix(name, "file:"):
 		path := strings.TrimPrefix(name, "sqlite:")
 		if path == "" {
-			return "", "", fmt.Errorf("the DSN sqlite: has no path: must be %s", forms)
+			return "", "", fmt.Errorf("DSN %q: the path is missing: must be sqlite:path", name)
 		}
 		name = sqliteDSN(path)
 		if path == ":memory:" {

@@ -40,7 +40,7 @@ const forEver = 100 * 365 * 24 * time.Hour
 
 // effects applies changes to a worker.
 type effects interface {
-	// Cancelled ends runs of cancelled tasks. fences has the highest fence to end, by task id.
+	// Cancelled ends runs of cancelled tasks. fences has the highest fence to end, by task ID.
 	Cancelled(fences map[int64]int64)
 	// PausedMore releases tasks that wait for a handler and are paused now.
 	PausedMore()

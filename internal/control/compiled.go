@@ -35,7 +35,7 @@ func (r *CompiledPolicy) base() *CompiledPolicy {
 	return r
 }
 
-// LimitSetFor returns the subject of the override that sets another limit of attempts than the code, or
+// LimitSetFor returns the subject of the override that sets another limit on attempts than the code, or
 // "" if the limit is the code's.
 func (r *CompiledPolicy) LimitSetFor() string {
 	if r.original == nil || r.original.Policy.MaxAttempts() != r.Policy.MaxAttempts() {

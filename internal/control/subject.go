@@ -86,7 +86,7 @@ func (s Subject) Check() error {
 		return fmt.Errorf("policy %.100q: must be the key of a policy, 16 hexadecimal digits", s.Policy)
 	}
 	if text := s.String(); len(text) > maxSubject {
-		return fmt.Errorf("a Subject of %d bytes, %s: must have up to %d", len(text), text, maxSubject)
+		return fmt.Errorf("Subject %s has %d bytes: must have at most %d", text, len(text), maxSubject)
 	}
 	return nil
 }

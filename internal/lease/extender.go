@@ -67,7 +67,7 @@ func (e *Extender) Work(ctx context.Context) {
 		case <-due.C:
 		}
 		begun := time.Now()
-		// In the order of ids, so that two workers do not deadlock.
+		// In the order of IDs, so that two workers do not deadlock.
 		limited, others := parted(e.latest(e.Sorted()))
 		lost, complete := e.extendAll(ctx, limited)
 		more, completeToo := e.extendAll(ctx, others)

@@ -38,7 +38,7 @@ func New(c *store.Claim, queue string, until time.Time) Lease {
 	return Lease{Claim: c, Queue: queue, until: until}
 }
 
-// byTask orders leases by the ids of their tasks, and leases of one task by fence.
+// byTask orders leases by the IDs of their tasks, and leases of one task by fence.
 func byTask(a, b *Lease) int {
 	return cmp.Or(cmp.Compare(a.Claim.ID, b.Claim.ID), cmp.Compare(a.Claim.Fence, b.Claim.Fence))
 }

@@ -53,7 +53,7 @@ func (s *Set) Count() int {
 	return len(s.leases)
 }
 
-// Sorted returns the leases in the order of their tasks' ids.
+// Sorted returns the leases in the order of their tasks' IDs.
 func (s *Set) Sorted() []*Lease {
 	list := s.list()
 	slices.SortFunc(list, byTask)
@@ -75,7 +75,7 @@ func (s *Set) Has(l *Lease) bool {
 	return has
 }
 
-// Cancelled ends the runs of cancelled tasks. fences has the highest fence to end, by task id: a task
+// Cancelled ends the runs of cancelled tasks. fences has the highest fence to end, by task ID: a task
 // may have been retried since its cancel.
 func (s *Set) Cancelled(fences map[int64]int64) {
 	for _, l := range s.list() {

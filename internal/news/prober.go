@@ -13,20 +13,20 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Prober is the role that finds the tasks of other processes soon after their commit, by their ids,
+// Prober is the role that finds the tasks of other processes soon after their commit, by their IDs,
 // which ascend. It probes often while such tasks come. It probes seldom when none have come for long, or
 // while the worker listens and most tasks come with a notification. There are no probes while the worker
 // has enough tasks, or while all connections of the pool are in use.
 //
-// A probe may miss a task that was committed after a task with a greater id. A sweep finds such tasks.
-// Ids may decrease, for example when a backup is restored. A probe that reads a smaller greatest id than
-// before continues from the smaller id.
+// A probe may miss a task that was committed after a task with a greater ID. A sweep finds such tasks.
+// IDs may decrease, for example when a backup is restored. A probe that reads a smaller greatest ID than
+// before continues from the smaller ID.
 //
 // The probes of an idle worker also read whether there are changes, and replace reads of changes.
 //
-// Where ids do not ascend, a probe requests sweeps. Sweeps cost more, so an idle worker makes fewer.
+// Where IDs do not ascend, a probe requests sweeps. Sweeps cost more, so an idle worker makes fewer.
 type Prober struct {
-	byID         bool // ids ascend
+	byID         bool // IDs ascend
 	pollInterval time.Duration
 	table        newsTable
 	changes      *control.ChangeReader
@@ -34,12 +34,12 @@ type Prober struct {
 	demand       demand
 	listener     listener
 
-	idle       bool           // no task has come for so long that the next probe first reads the greatest id
+	idle       bool           // no task has come for so long that the next probe first reads the greatest ID
 	asleep     bool           // no task has come for asleepAfter
-	failed     bool           // the last probe failed, so that the next one first reads the greatest id
-	probedAt   time.Time      // when the greatest id was last read
-	highWaters []highWater    // the recent greatest ids, the oldest first; none before the first probe
-	seen       map[int64]bool // tasks with greater ids than the first of highWaters
+	failed     bool           // the last probe failed, so that the next one first reads the greatest ID
+	probedAt   time.Time      // when the greatest ID was last read
+	highWaters []highWater    // the recent greatest IDs, the oldest first; none before the first probe
+	seen       map[int64]bool // tasks with greater IDs than the first of highWaters
 	arrival    time.Time      // when a probe last found a task that its pollers did not know
 }
 
@@ -84,7 +84,7 @@ type newsTable interface {
 	NewTasks(ctx context.Context, after int64, limit int) ([]store.NewTask, error)
 }
 
-// highWater is the greatest known id at a time.
+// highWater is the greatest known ID at a time.
 type highWater struct {
 	at time.Time
 	id int64
@@ -108,8 +108,8 @@ const (
 	maxBusy = time.Second
 	// probeTimeLimit is the longest time for a probe.
 	probeTimeLimit = 5 * time.Second
-	// idMargin is how long probes still search for ids below a greatest id that they have
-	// found, since tasks are not committed in the order of their ids.
+	// idMargin is how long probes still search for IDs below a greatest ID that they have
+	// found, since tasks are not committed in the order of their IDs.
 	idMargin = 100 * time.Millisecond
 	// probePage is the greatest number of tasks that one statement reads, and
 	// maxProbePages how many pages a probe reads before it leaves the rest to a sweep.
@@ -123,7 +123,7 @@ type probedTable interface {
 	Busy() bool
 }
 
-// NewProber returns a prober. byID reports whether ids ascend.
+// NewProber returns a prober. byID reports whether IDs ascend.
 func NewProber(table probedTable, byID bool, pollInterval time.Duration, changes *control.ChangeReader, pollers pollers, listener listener) *Prober {
 	return &Prober{
 		byID: byID, pollInterval: pollInterval, table: table, changes: changes, pollers: pollers,
@@ -144,7 +144,7 @@ func (p *Prober) Work(ctx context.Context) {
 		}
 		start := time.Now()
 		if err := p.probe(ctx); err != nil { // sweeps report the error
-			p.failed = true // the next answer may come from another server, with smaller ids
+			p.failed = true // the next answer may come from another server, with smaller IDs
 			_ = retry.Pause(ctx, retry.ErrorPause(failures))
 			failures++
 			continue
@@ -224,8 +224,8 @@ func (p *Prober) probe(ctx context.Context) error {
 		}
 		p.failed = false
 		if newest <= first {
-			// Tasks are deleted when they are done, so that the greatest id is often
-			// smaller than before. All tasks with greater ids from now on are new.
+			// Tasks are deleted when they are done, so that the greatest ID is often
+			// smaller than before. All tasks with greater IDs from now on are new.
 			p.highWaters, p.seen = []highWater{{at, newest}}, map[int64]bool{}
 			return nil
 		}
@@ -259,7 +259,7 @@ func (p *Prober) begin(ctx context.Context) error {
 	return err
 }
 
-// readNewest returns the greatest id of a task. It also reads whether there are new changes, for their reader.
+// readNewest returns the greatest ID of a task. It also reads whether there are new changes, for their reader.
 func (p *Prober) readNewest(ctx context.Context) (int64, error) {
 	at := time.Now()
 	news, err := p.table.News(ctx, control.ChangesMargin)

@@ -217,7 +217,7 @@ func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	return e
 }
 
-// LimitText names the limit of attempts of the task.
+// LimitText names the limit on attempts of the task.
 func (x ClaimResult) LimitText() string {
 	switch {
 	case x.Claim.MaxAttempts > 0:

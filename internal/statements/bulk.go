@@ -204,8 +204,8 @@ func PutPayload(s dialect.Server, tables dialect.Tables) Stmt {
 update {tasks} set payload = {json {text :payload}} where id = :id`)
 }
 
-// Span counts up to :limit tasks with ids above :after that match the filter of a list, and
-// selects the last task's id. It has the parameters of [List].
+// Span counts up to :limit tasks with IDs above :after that match the filter of a list, and
+// selects the last task's ID. It has the parameters of [List].
 func Span(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
 	b.setFilter(p)

@@ -160,7 +160,7 @@ func (b *builder) setReadable() {
 	}
 }
 
-// Take claims tasks by id and fence. It is a compare-and-set, and thereby
+// Take claims tasks by ID and fence. It is a compare-and-set, and thereby
 // exclusive even where the rows could not be locked. If it matches fewer rows
 // than the batch has, [Owned] selects those that the worker has taken. Owned does
 // not distinguish two claims of one worker: without row locks a worker must make

@@ -77,7 +77,7 @@ type WantedLane struct {
 	// Running is the state of the lane's tasks while they run: open, or snoozed if
 	// they are due as soon as their leases end.
 	Running string
-	// Most is the limit of attempts of tasks that have none of their own.
+	// Most is the limit on attempts of tasks that have none of their own.
 	Most int
 	// Room is how many tasks the claim may take from the lane.
 	Room int

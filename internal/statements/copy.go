@@ -8,11 +8,11 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// CopyIDs selects the ids of :rows tasks that [Copy] will store, ascending, and the
+// CopyIDs selects the IDs of :rows tasks that [Copy] will store, ascending, and the
 // database's now in microseconds since 1970. It is for servers with Caps.Copy.
 // Parameters: table, rows, where table is the name that [dialect.Tables.Name] returns.
 //
-// The ids are one text with spaces between them, because a row for each id would cost the
+// The IDs are one text with spaces between them, because a row for each ID would cost the
 // server and the driver more. PostgreSQL would first write the result of a generate_series in FROM to a
 // temporary store, so it is in a subquery.
 func CopyIDs(s dialect.Server) Stmt {

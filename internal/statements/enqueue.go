@@ -89,8 +89,8 @@ func (b *builder) setDocuments(prefix string) {
 
 // Enqueue inserts tasks. The batch has the columns of p. Where statements grow with
 // their batch, the batch must have exactly size rows. On servers with Caps.InsertReturning
-// Enqueue returns the ids of the tasks, which ascend in the order of the batch. On the
-// others the driver reports the first id, and the rest follow in steps of Caps.IDStep.
+// Enqueue returns the IDs of the tasks, which ascend in the order of the batch. On the
+// others the driver reports the first ID, and the rest follow in steps of Caps.IDStep.
 // Parameters: channel and notice, where it notifies.
 func Enqueue(s dialect.Server, p EnqueueParams, size int) Stmt {
 	b, columns := insert(s, p), p.Columns().columns()

@@ -130,7 +130,7 @@ select count(*) from (select 1 from {tasks}
 where {in lane} and updated_at >= {moment {int :since}} and updated_at < {moment {int :until}} limit :limit) t`)
 }
 
-// IDRange is the ids from Since on and before Until.
+// IDRange is the IDs from Since on and before Until.
 type IDRange struct{ Since, Until int64 }
 
 // IDRangeColumns are the columns of the batch of [IDSpans] and [SampleIDs].
@@ -139,7 +139,7 @@ var IDRangeColumns = Columns[IDRange]{
 	col("until", Int, func(r *IDRange) any { return &r.Until }),
 }
 
-// IDSpans selects the first id of a task in each range of a batch of size ranges, and the one after the last, or 0
+// IDSpans selects the first ID of a task in each range of a batch of size ranges, and the one after the last, or 0
 // and 0, and the range's place in the batch. The batch has [IDRangeColumns].
 func IDSpans(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -153,7 +153,7 @@ func CountFirst(s dialect.Server, tables dialect.Tables) Stmt {
 select count(*) from (select 1 from {tasks} limit :limit) t`)
 }
 
-// Sampled is the number of tasks of a group in a sample, with the first and the last of their ids.
+// Sampled is the number of tasks of a group in a sample, with the first and the last of their IDs.
 type Sampled struct {
 	Count
 	First, Last int64

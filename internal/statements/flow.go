@@ -234,7 +234,7 @@ where {keys}`)
 select {state} from {batch} join {flows} t on {same key} left join {tasks} k on k.id = t.task_id`)
 }
 
-// Waiters selects up to :limit waiters after the one with the id :after, as
+// Waiters selects up to :limit waiters after the one with the ID :after, as
 // [WaiterStateColumns].
 func Waiters(s dialect.Server, tables dialect.Tables) Stmt {
 	b := newBuilder(s, tables)
@@ -250,7 +250,7 @@ func CountEdges(s dialect.Server, tables dialect.Tables) Stmt {
 select outcome, count(*) from {edges} where waiter = :waiter group by outcome`)
 }
 
-// Members selects up to :limit ids of members of :waiter with an outcome, after :after.
+// Members selects up to :limit IDs of members of :waiter with an outcome, after :after.
 func Members(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select task_id from {edges}
@@ -287,7 +287,7 @@ select e.task_id, e.waiter, e.outcome from {edges} e
 where e.task_id = :id and e.outcome = '' and exists (select 1 from {flows} f where f.task_id = e.waiter){lock}`)
 }
 
-// BlockedTasks selects the ids of those tasks of a batch that are blocked, and locks them.
+// BlockedTasks selects the IDs of those tasks of a batch that are blocked, and locks them.
 // Rows that others have locked are left out, where the engine can do that. The batch has
 // [IDColumns].
 func BlockedTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {

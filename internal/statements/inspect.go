@@ -8,11 +8,11 @@ type ListParams struct {
 	ID, Queue, Kind, State, Key bool
 	Part                        bool // the key is one or several parts, and selects the keys with these parts
 	Older, Newer                bool // enqueued at least, or less than, so many microseconds ago
-	Upto                        bool // no greater ids
+	Upto                        bool // no greater IDs
 	Phase                       Phase
 	Brief                       bool // without payloads, results, metadata and errors
-	Newest                      bool // from the greatest id down: before :after, and no smaller ids than :upto
-	Near                        bool // :upto is not far from :after, so that the order of ids is the way to find the tasks
+	Newest                      bool // from the greatest ID down: before :after, and no smaller IDs than :upto
+	Near                        bool // :upto is not far from :after, so that the order of IDs is the way to find the tasks
 }
 
 // Phase narrows a list to tasks in the phases that one condition describes.
@@ -41,7 +41,7 @@ func (p Phase) condition() string {
 	return ""
 }
 
-// List selects tasks in the order of their ids, up to :limit after the id
+// List selects tasks in the order of their IDs, up to :limit after the ID
 // :after, and returns them as [TaskColumns]. With Newest the order is reversed.
 func List(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
@@ -62,7 +62,7 @@ func (b *builder) setTask(prefix string, p ListParams) {
 	b.set("task", TaskColumns.list(prefix, exprs))
 }
 
-// ListIDs selects the ids of up to :limit tasks of a queue and a state that [List] picks, in no order,
+// ListIDs selects the IDs of up to :limit tasks of a queue and a state that [List] picks, in no order,
 // so that the index finds them.
 func ListIDs(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	p.Queue, p.State = true, true
@@ -74,7 +74,7 @@ where {after}{filter}{in state} limit :limit`)
 }
 
 // LookIDs reads up to :limit tasks of a queue and a state, and of a key or, with Part, of the keys from :key to :key_end,
-// in the order of the index. For each it selects its id if [List] picks the task, or 0.
+// in the order of the index. For each it selects its ID if [List] picks the task, or 0.
 func LookIDs(s dialect.Server, tables dialect.Tables, p ListParams) Stmt {
 	b := newBuilder(s, tables)
 	key, begins := p.Key && !p.Part, p.Key && p.Part

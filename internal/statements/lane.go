@@ -8,7 +8,7 @@ import "github.com/falldue/falldue/dialect"
 // of a queue's lanes are neighbors, and so are the texts of one state in a queue.
 
 // SortsTies reports whether the index of a server has tasks of one lane and anchor in the
-// order of their ids. Otherwise, to find the first of them means to read all.
+// order of their IDs. Otherwise, to find the first of them means to read all.
 func SortsTies(s dialect.Server) bool { return !s.Caps.LaneExpression }
 
 // laneText returns the text of a lane, made of a queue and the value of each column.

@@ -173,7 +173,7 @@ var GrantColumns = join(
 // take one permit, one of the claims gets it. Comparing the claim that a permit names would not do:
 // several permits may name one claim, if one of the permits was taken in vain.
 //
-// On servers with Caps.UpdateReturning TakePermits returns the ids of the permits that it matched.
+// On servers with Caps.UpdateReturning TakePermits returns the IDs of the permits that it matched.
 // The batch has [GrantColumns]. Parameters: token, a new random number.
 func TakePermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -228,7 +228,7 @@ from (select * from {batch} limit -1) as s
 where {same}{returning}`)
 }
 
-// TakenPermits selects the ids of those permits of a batch that [TakePermits] has taken.
+// TakenPermits selects the IDs of those permits of a batch that [TakePermits] has taken.
 // The batch has the first column of [GrantColumns]. Parameters: token.
 func TakenPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -323,8 +323,8 @@ var PagedPermitColumns = Columns[PagedPermit]{
 	col("free", Int, func(p *PagedPermit) any { return &p.Free }),
 }
 
-// PermitPage selects up to :limit permits with ids above :after as [PagedPermitColumns], in
-// the order of their ids. A permit has been free for long if it was taken, or free again by
+// PermitPage selects up to :limit permits with IDs above :after as [PagedPermitColumns], in
+// the order of their IDs. A permit has been free for long if it was taken, or free again by
 // its rate, :keep microseconds ago, and its task is done, cancelled or gone. A dead task may
 // halt a sequence. Parameters: after, keep, limit.
 func PermitPage(s dialect.Server, tables dialect.Tables) Stmt {

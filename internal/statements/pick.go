@@ -21,7 +21,7 @@ var CandidateColumns = join(
 	Columns[Candidate]{col("anchor", Moment, func(c *Candidate) any { return &c.Anchor })})
 
 // Candidates selects up to :limit due tasks of one lane as [CandidateColumns], in
-// the order of their anchors and ids, beginning after the task :after, whose
+// the order of their anchors and IDs, beginning after the task :after, whose
 // anchor is :since. It locks nothing and reads no payload. Parameters: queue, the
 // lane (see [SetLane]), since, after, limit. f is nil for a lane without a delay.
 func Candidates(s dialect.Server, tables dialect.Tables, f *sqlgen.Formula) Stmt {

@@ -65,7 +65,7 @@ func ReadProgress(s dialect.Server, tables dialect.Tables) Stmt {
 select {reported} from {progress} where task_id = :id`)
 }
 
-// OrphanedProgress selects the ids of up to :limit tasks that are gone, but have progress stored.
+// OrphanedProgress selects the IDs of up to :limit tasks that are gone, but have progress stored.
 func OrphanedProgress(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select p.task_id from {progress} p

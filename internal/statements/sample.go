@@ -20,7 +20,7 @@ var SampleColumns = Columns[Sample]{
 	col("clock", Moment, func(s *Sample) any { return &s.Now }),
 }
 
-// The ids of the rows of table sample.
+// The IDs of the rows of table sample.
 const (
 	// TaskSample is the number of tasks, which workers measure for the history.
 	TaskSample = 1

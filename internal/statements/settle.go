@@ -2,10 +2,10 @@ package statements
 
 import "github.com/falldue/falldue/dialect"
 
-// Every statement here ends or extends claims that :worker holds, by id and
+// Every statement here ends or extends claims that :worker holds, by ID and
 // fence. A claim that was lost in the meantime matches nothing, so that no
 // worker settles a task that another one runs. On servers with Caps.UpdateReturning
-// each statement returns the ids of the tasks that it matched.
+// each statement returns the IDs of the tasks that it matched.
 
 // owner is the worker that must have the claims that a statement changes.
 type owner bool
@@ -120,14 +120,14 @@ func ExtendLive(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.updateRows(FenceColumns.columns(), size, extension, thisWorker)
 }
 
-// Owned selects the ids of those claims of a batch that :worker still holds. If
+// Owned selects the IDs of those claims of a batch that :worker still holds. If
 // lock is set, Owned locks their rows, and leaves out rows that others have locked,
 // both where the engine can. The batch has [FenceColumns]. Parameters: worker.
 func Owned(s dialect.Server, tables dialect.Tables, size int, lock bool) Stmt {
 	return newBuilder(s, tables).owned(size, lock)
 }
 
-// Live selects the ids of those claims of a batch that :worker still holds and whose leases have
+// Live selects the IDs of those claims of a batch that :worker still holds and whose leases have
 // not expired. The batch has [FenceColumns]. Parameters: worker.
 func Live(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)

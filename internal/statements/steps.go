@@ -48,7 +48,7 @@ var StoredStepColumns = join(
 		col("updated_at", Moment, func(s *StoredStep) any { return &s.Updated }),
 	})
 
-// HoldClaim selects the id of the task of a claim that :worker holds, and locks its row until the
+// HoldClaim selects the ID of the task of a claim that :worker holds, and locks its row until the
 // transaction ends, where the engine can. It waits for a row that another transaction has locked.
 // Parameters: task_id, task_fence, worker.
 func HoldClaim(s dialect.Server, tables dialect.Tables) Stmt {
@@ -99,7 +99,7 @@ func DropSteps(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	return b.stmt(source.delete())
 }
 
-// StepOwners selects the ids of up to :limit tasks with steps behind :after, in their order, and
+// StepOwners selects the IDs of up to :limit tasks with steps behind :after, in their order, and
 // whether each task is gone (1) or not (0).
 func StepOwners(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`

@@ -42,7 +42,7 @@ const (
 // interface costs no allocation, and a value does.
 type Row []any
 
-// ID returns the first value of a row, the id of a task.
+// ID returns the first value of a row, the ID of a task.
 func (r Row) ID() int64 {
 	id, _ := valueOf(r[0]).(int64)
 	return id

@@ -97,7 +97,7 @@ select {found} from {uniques} t where {keys} order by t.hash{lock}`)
 select {found} from {batch} join {uniques} t on {same key} order by t.hash{lock}`)
 }
 
-// HoldWaiting selects the ids of the waiting tasks of a batch. It locks their rows, so that no
+// HoldWaiting selects the IDs of the waiting tasks of a batch. It locks their rows, so that no
 // worker claims them before the transaction ends. The batch has [IDColumns].
 func HoldWaiting(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -192,8 +192,8 @@ func (p EnqueueParams) UniqueEntryColumns() Columns[UniqueEntry] {
 }
 
 // StoreUnique is [TakeKeys] and [Enqueue] in one: it stores the tasks whose keys it can
-// take, and returns their ids, which ascend in the order of the batch, and their keys.
-// It takes ids from the sequence. The batch has [EnqueueParams.UniqueEntryColumns], and no key twice.
+// take, and returns their IDs, which ascend in the order of the batch, and their keys.
+// It takes IDs from the sequence. The batch has [EnqueueParams.UniqueEntryColumns], and no key twice.
 // Parameters: table as in [CopyIDs], token, and channel and notice where it notifies.
 func StoreUnique(s dialect.Server, p EnqueueParams) Stmt {
 	b := insert(s, p)

@@ -55,8 +55,8 @@ select {watched} from {tasks} t where {keys}`)
 select {watched} from {batch} join {tasks} t on {same key}`)
 }
 
-// WatchNew selects up to :limit tasks after the id :after as [WatchedColumns], in the order
-// of their ids.
+// WatchNew selects up to :limit tasks after the ID :after as [WatchedColumns], in the order
+// of their IDs.
 func WatchNew(s dialect.Server, tables dialect.Tables) Stmt {
 	return watching(s, tables).stmt(`
 select {watched} from {tasks} t

@@ -83,7 +83,7 @@ func DropWorker(s dialect.Server, tables dialect.Tables) Stmt {
 delete from {workers} where id = :id`)
 }
 
-// LostWorkers selects the ids of the workers that have not been seen for :age microseconds.
+// LostWorkers selects the IDs of the workers that have not been seen for :age microseconds.
 func LostWorkers(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 select id from {workers} where seen_at <= {shift {now}, -({int :age})}`)

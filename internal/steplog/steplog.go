@@ -183,7 +183,7 @@ func (s *Steps) at(i int, name string) (*Step, error) {
 		return nil, fmt.Errorf("%w %q is step %d and step %d of one run: names must differ", ErrStep, name, passed+1, i+1)
 	}
 	if i >= Max {
-		return nil, fmt.Errorf("%w %q is step %d: a task may have up to %d; use a cursor for many similar steps", ErrStep, name, i+1, Max)
+		return nil, fmt.Errorf("%w %q is step %d: a task can have at most %d steps; use a cursor for many similar steps", ErrStep, name, i+1, Max)
 	}
 	fresh := &Step{steps: s, row: store.StepRow{Key: s.Claim, N: i + 1, Name: name, Begins: 1}}
 	if i >= len(s.rows) {

@@ -111,7 +111,7 @@ func validNumber(text string) error {
 		}
 	}
 	if _, err := strconv.ParseFloat(text, 64); err != nil || isInteger {
-		return fmt.Errorf("number %.60s: must be an integer of 64 bits, or fit in a double; send larger numbers as strings", text)
+		return fmt.Errorf("number %.60s: integers must fit in 64 bits, other numbers in a double; send larger numbers as strings", text)
 	}
 	return nil
 }

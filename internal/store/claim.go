@@ -37,7 +37,7 @@ type Source struct {
 	// Running is the state of the tasks while they run: open, or snoozed if they are
 	// due as soon as their leases end, without a delay.
 	Running string
-	// MaxAttempts is the policy's limit of attempts; 0 is no limit.
+	// MaxAttempts is the policy's limit on attempts; 0 is no limit.
 	MaxAttempts int
 	// Limits are the limits of the lane's tasks. [Store.ClaimLimited] and [Store.ClaimKeys] apply
 	// them, [Store.Claim] does not.

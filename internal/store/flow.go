@@ -66,7 +66,7 @@ func (s *Store) waitersOf(ctx context.Context, x runner, member int64) (list []i
 		return err
 	})
 	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("%w: no task waits for task %d", ErrNotFound, member)
+		err = Missing(fmt.Sprintf("falldue: no task waits for task %d, which has ended or has no dependents", member))
 	}
 	return list, err
 }

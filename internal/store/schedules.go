@@ -204,7 +204,7 @@ func (s *Store) TriggerSchedule(ctx context.Context, name string, e Entry) (id i
 		}
 		n, err := onSchedules(ctx, s, x, "note scheduled", statements.NoteScheduled, statements.ScheduledTaskColumns, []statements.ScheduledTask{{Name: name, Task: ids[0]}})
 		if err == nil && n == 0 {
-			err = fmt.Errorf("%w: schedule %q has been removed", ErrNotFound, name)
+			err = Missing(fmt.Sprintf("falldue: schedule %.100q has been removed", name))
 		}
 		return ids[0], err
 	})

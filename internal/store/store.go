@@ -30,6 +30,14 @@ var (
 	ErrNotFound = errors.New("falldue: no such task")
 )
 
+// Missing is the text of an error about something that does not exist and is not a task. It is an [ErrNotFound].
+type Missing string
+
+func (m Missing) Error() string { return string(m) }
+
+// Is makes it an [ErrNotFound].
+func (Missing) Is(target error) bool { return target == ErrNotFound }
+
 // errUnencodable explains errors of the class [dialect.Unencodable].
 var errUnencodable = errors.New("falldue: a text has characters that the session cannot encode; connect with ?charset=utf8mb4, or to a database with the encoding UTF8")
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/words"
 )
 
 // Unique has the settings of a new task's unique key. The hash of the key is Entry.Unique.
@@ -127,7 +128,7 @@ const maxTurns = 10
 func (e *uniqueEnqueue) run(ctx context.Context, found map[string]statements.Holder) (err error) {
 	for turn := 0; len(e.left) > 0; turn++ {
 		if turn == maxTurns {
-			return fmt.Errorf("falldue: %d unique keys changed each time they were read", len(e.left))
+			return fmt.Errorf("falldue: %s kept changing while being read; try again", words.Count(int64(len(e.left)), "unique key"))
 		}
 		if turn > 0 && !e.alone {
 			found, err = e.lockedHolders(ctx)

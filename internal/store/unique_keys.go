@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
+	"github.com/falldue/falldue/internal/words"
 )
 
 // newToken returns a token that no other row of a unique key has had.
@@ -130,7 +131,7 @@ func (s *Store) takeBack(ctx context.Context, x runner, tasks []statements.Allow
 	e := s.newUniqueEnqueue(x, entries, make([]Unique, len(entries)))
 	for turn := 0; len(e.left) > 0; turn++ {
 		if turn == maxTurns {
-			return nil, fmt.Errorf("falldue: %d unique keys changed each time they were read", len(e.left))
+			return nil, fmt.Errorf("falldue: %s kept changing while being read; try again", words.Count(int64(len(e.left)), "unique key"))
 		}
 		found, err := e.holders(ctx)
 		if err != nil {

@@ -22,7 +22,7 @@ type edit struct {
 	set    string
 	want   falldue.State // the state in which the task ends; "" if it does not end
 	logged string        // what the log must contain
-	most   int           // the policy's limit of attempts; 0 means 3, -1 no limit
+	most   int           // the policy's limit on attempts; 0 means 3, -1 no limit
 }
 
 // nonsense returns edits by their names.

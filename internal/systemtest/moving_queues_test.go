@@ -30,7 +30,7 @@ type otherQueue struct {
 	// keys and priorities are those of the tasks, in the order in which they fall due.
 	keys       [4]string
 	priorities [4]int
-	// The other queue knows these: the limit of attempts, the last error.
+	// The other queue knows these: the limit on attempts, the last error.
 	hasLimit, hasError bool
 	// first and last are when the first and the last attempt of a failed job began. It
 	// is the job's creation if the other queue does not know.

@@ -84,11 +84,11 @@ func withPart(data, part []byte) []byte {
 // tasks equal.
 func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMessage, error) {
 	if len(names) == 0 {
-		return nil, errors.New("ByFields without a name; ByKind makes tasks unique only by their kind")
+		return nil, errors.New("ByFields: must name at least one field; to compare only the kind, use ByKind")
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf("ByFields with arguments of type %T: must be a JSON object", args)
+		return nil, fmt.Errorf("ByFields: the arguments of type %T must be a JSON object", args)
 	}
 	for _, name := range names {
 		if _, ok := fields[name]; ok {
@@ -98,7 +98,7 @@ func fieldsOf(names []string, args any, payload []byte) (map[string]json.RawMess
 		if !slices.Contains(known, name) {
 			have := slices.Sorted(maps.Keys(fields))
 			have = slices.Compact(slices.Sorted(slices.Values(slices.Concat(have, known))))
-			return nil, fmt.Errorf("field %.100q in ByFields: must be one of %s, the fields of %T", name, strings.Join(have, ", "), args)
+			return nil, fmt.Errorf("ByFields: %T has no field %.100q: must be one of %s", args, name, strings.Join(have, ", "))
 		}
 	}
 	return fields, nil

@@ -87,10 +87,10 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		name string
 		args any
 	}{
-		`field "costumer" in ByFields: must be one of Amount, customer, note, shop, the fields of uniquekey.sale`: {"costumer", sale{}},
+		`ByFields: uniquekey.sale has no field "costumer": must be one of Amount, customer, note, shop`: {"costumer", sale{}},
 		`field "Ignored"`: {"Ignored", sale{}},
-		`field "second" in ByFields: must be one of first, the fields of uniquekey.ownJSON`: {"second", ownJSON{}},
-		`field "b" in ByFields: must be one of a, the fields of map[string]int`:             {"b", map[string]int{"a": 1}},
+		`ByFields: uniquekey.ownJSON has no field "second": must be one of first`: {"second", ownJSON{}},
+		`ByFields: map[string]int has no field "b": must be one of a`:             {"b", map[string]int{"a": 1}},
 		"must be a JSON object": {"a", []int{1}},
 		"type <nil>":            {"a", nil},
 	} {

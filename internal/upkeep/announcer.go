@@ -52,7 +52,7 @@ type handlers interface {
 
 // leases has the leases of a worker.
 type leases interface {
-	// Sorted returns the leases in the order of their tasks' ids.
+	// Sorted returns the leases in the order of their tasks' IDs.
 	Sorted() []*lease.Lease
 }
 

@@ -70,7 +70,7 @@ func (e events) changesFailed(err error) {
 // overtime reports handlers of a kind that have not returned although their timeout has expired.
 func (e events) overtime(kind string, late lateRuns) {
 	e.log.Warn("falldue: handlers have not returned although their timeout has passed", "kind", kind, "count", late.count, "timeout", late.timeout,
-		"since", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
+		"late_by", time.Since(late.since).Round(time.Second), "tasks", late.tasks)
 }
 
 // unusedLimits reports limits per key that have counted no task.

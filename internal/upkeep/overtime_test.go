@@ -57,7 +57,7 @@ func TestHandlersPastTheirTimeoutAreReported(t *testing.T) {
 		quick()
 		time.Sleep(145 * time.Second)
 		synctest.Wait()
-		if lines := strings.Count(text.String(), "\n"); lines != 3 || !strings.Contains(text.String(), `level=WARN msg="falldue: handlers have not returned although their timeout has passed" kind=k count=2 timeout=1s since=1m10s tasks="[2 3]"`) {
+		if lines := strings.Count(text.String(), "\n"); lines != 3 || !strings.Contains(text.String(), `level=WARN msg="falldue: handlers have not returned although their timeout has passed" kind=k count=2 timeout=1s late_by=1m10s tasks="[2 3]"`) {
 			t.Errorf("the log has %d lines:\n%s", lines, text.String())
 		}
 		if len(late) != 2 {

@@ -37,7 +37,7 @@ type keyLimit struct {
 	store.Limit
 	used      atomic.Bool // it has counted a task
 	uncounted atomic.Int64
-	last      atomic.Int64 // the id of a task that it has not counted
+	last      atomic.Int64 // the ID of a task that it has not counted
 	reported  bool         // only Work uses it
 }
 

@@ -297,7 +297,7 @@ func kindsOf(handlers map[string]*run.Handler, queue string) (kinds []string) {
 // Refresh reads pauses, overrides and cancels. A worker does so before its first claim.
 func (w *Worker) Refresh(ctx context.Context) error {
 	if err := w.changes.Read(ctx); err != nil {
-		return fmt.Errorf("falldue: read the pauses: %w", err)
+		return fmt.Errorf("read the pauses: %w", err)
 	}
 	w.overrides.Refresh(ctx)
 	return nil

@@ -50,7 +50,7 @@ func main() {
 		} else if err != nil {
 			log.Panic(err)
 		}
-		// Ids may be long, or differ only in upper and lower case.
+		// IDs may be long, or differ only in upper and lower case.
 		id := fmt.Sprintf("%x", sha256.Sum256([]byte(j.ID)))
 		var known int
 		if err := tx.Get(&known, tx.Rebind("select count(*) from moved_jobs where id = ?"), id); err != nil {

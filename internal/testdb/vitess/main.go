@@ -136,7 +136,7 @@ func newCluster(ctx context.Context) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get mysqld from Debian sid: %w", err)
 	}
-	c := &cluster{root: strings.TrimSpace(string(root)), uid: uint32(uid), gid: uint32(gid)} //nolint:gosec // ids of Unix fit
+	c := &cluster{root: strings.TrimSpace(string(root)), uid: uint32(uid), gid: uint32(gid)} //nolint:gosec // IDs of Unix fit
 	if c.folder, err = os.MkdirTemp("", "falldue-vitess-"); err != nil {
 		return nil, err
 	}
