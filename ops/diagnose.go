@@ -69,7 +69,7 @@ func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 		{"workers", o.checkWorkers}, {"claims", o.checkClaims}, {"overdue", o.checkOverdue}, {"leases", o.checkLeases}, {"runs", o.checkRuns}, {"failures", o.checkFailures},
 		{"dead_rows", o.checkDeadRows}, {"bloat", o.checkBloat}, {"history", o.checkHistory}, {"log", o.checkWAL}, {"transactions", o.checkTransactions},
 	} {
-		found, err := c.within(ctx)
+		found, err := c.within(ctx, o.checks)
 		if ctx.Err() != nil {
 			return findings, context.Cause(ctx)
 		}
@@ -84,13 +84,13 @@ func (o *Ops) Diagnose(ctx context.Context) ([]Finding, error) {
 	return findings, nil
 }
 
-// within makes a check within its time.
-func (c check) within(ctx context.Context) ([]Finding, error) {
-	limited, cancel := context.WithTimeout(ctx, checkLimit)
+// within makes a check within a time.
+func (c check) within(ctx context.Context, limit time.Duration) ([]Finding, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	found, err := c.run(limited)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("the check took longer than %v", checkLimit), Advice: "try again when the server is less busy"}), nil
+		return append(found, Finding{Level: Unchecked, Text: fmt.Sprintf("the check took longer than %v", limit), Advice: "try again when the server is less busy"}), nil
 	}
 	return found, err
 }

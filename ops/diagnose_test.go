@@ -15,26 +15,15 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-// diagnose returns what Diagnose finds. It asks again if the machine was too busy for a check.
-func (b backlog) diagnose(i *ops.Ops) []ops.Finding {
-	b.t.Helper()
-	for tries := 1; ; tries++ {
-		list, err := i.Diagnose(b.t.Context())
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		late := func(f ops.Finding) bool { return strings.HasPrefix(f.Text, "the check took longer than ") }
-		if tries == 10 || !slices.ContainsFunc(list, late) {
-			return list
-		}
-	}
-}
-
 // findings returns what Diagnose finds, by the names of the checks.
 func (b backlog) findings(i *ops.Ops) map[string][]ops.Finding {
 	b.t.Helper()
+	list, err := i.Diagnose(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	byCheck := map[string][]ops.Finding{}
-	for _, f := range b.diagnose(i) {
+	for _, f := range list {
 		if (f.Level == ops.Fine) != (f.Advice == "") || f.Text == "" {
 			b.t.Errorf("a finding without a text, or whose advice does not fit: %+v", f)
 		}

@@ -21,6 +21,7 @@ type Ops struct {
 	inside   queue
 	store    *store.Store
 	policies map[string]backoff.Policy // of WithPolicies
+	checks   time.Duration             // how long each check of Diagnose may take
 
 	estimates estimates
 
@@ -46,7 +47,7 @@ type queue interface {
 // nothing yet. The queue need not handle any kinds.
 func New(q *falldue.Queue) *Ops {
 	inside := hooks.Of[queue](q)
-	return &Ops{queue: q, inside: inside, store: inside.Store()}
+	return &Ops{queue: q, inside: inside, store: inside.Store(), checks: checkLimit}
 }
 
 // WithPolicies returns an Ops that assumes these policies of kinds, for example because no live worker handles the
@@ -59,5 +60,5 @@ func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 			return nil, fmt.Errorf("ops: policy of kind %.100q: %w", kind, err)
 		}
 	}
-	return &Ops{queue: o.queue, inside: o.inside, store: o.store, policies: maps.Clone(policies)}, nil
+	return &Ops{queue: o.queue, inside: o.inside, store: o.store, policies: maps.Clone(policies), checks: o.checks}, nil
 }

@@ -50,6 +50,7 @@ func (b backlog) ops(policies map[string]backoff.Policy) *ops.Ops {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	o.AllowChecks(testdb.Patience)
 	return o
 }
 

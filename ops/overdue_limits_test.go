@@ -79,7 +79,10 @@ func TestLimitedTasksAreNotOverdue(t *testing.T) {
 		if _, err := i.Overdue(t.Context(), -1); !errors.Is(err, falldue.ErrInvalid) {
 			t.Errorf("error %v", err)
 		}
-		findings := b.diagnose(i)
+		findings, err := i.Diagnose(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		bad := 0
 		for _, f := range findings {
 			if f.Check == "overdue" && f.Level == ops.Attention {

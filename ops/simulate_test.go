@@ -35,9 +35,9 @@ func ExampleSimulate() {
 // database whose clock the test moves.
 func TestSimulateIsLikeARealRun(t *testing.T) {
 	t.Parallel()
-	const step, outage = 5 * time.Second, 3 * time.Minute
-	policy := parse(t, "delay 20s * n; attempts 4")
-	want, err := ops.Simulate(t.Context(), policy, ops.Scenario{Outage: outage, PerSecond: 0.2, Workers: 1})
+	const step, outage = 256 * time.Second, 36 * 256 * time.Second // so long that a stall of the machine is short
+	policy := parse(t, "delay 1024s * n; attempts 4")
+	want, err := ops.Simulate(t.Context(), policy, ops.Scenario{Outage: outage, PerSecond: 1 / step.Seconds(), Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestSimulateIsLikeARealRun(t *testing.T) {
 				got.Recovered = at - outage
 			}
 		}
-		// The clock continues while tasks run. A step is longer, so that a task that a busy machine settles a second
-		// late is due in the right step, and no wait of up to a minute ends a step earlier.
+		// The clock continues while tasks run. A step is longer, so that a task that a busy machine settles seconds
+		// late is due in the right step, and no wait of up to an hour ends a step earlier.
 		next := (at + step) * 107 / 100
 		clock.Jump(t, max(0, began.Add(next).Sub(clock.Now(t))))
 	}
