@@ -124,7 +124,7 @@ portable: ## compile code and tests with the oldest Go release, try JSON v2, and
 # The tests that are left out compile programs, and read no clock.
 .PHONY: clock
 clock: ## run the tests that read the time of day on SQLite, at each hour, on special days and nights, in three zones
-	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' internal/anytime $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),. internal/systemtest internal/repotest ops periodic tasktest flow examples/shop cmd/falldue)
+	go run ./internal/anytime -skip 'TestProgramsOfMovingCompile|TestPackagesLinkOnlyListedModules' internal/anytime $(if $(filter-out ./...,$(PACKAGES)),$(PACKAGES),. dash flow internal/repotest internal/store internal/systemtest ops periodic signals sqlgen tasktest examples/shop cmd/falldue)
 
 # Debian's names of what readers have: two programs, and fonts as wide and as narrow as theirs.
 READERS = chromium librsvg2-bin fonts-dejavu-core fonts-liberation
