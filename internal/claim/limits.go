@@ -12,9 +12,10 @@ import (
 )
 
 // claimLimited claims up to room tasks from lanes that seem due and have limits, and passes
-// them to the dispatcher.
-func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) error {
-	p.lanes.BeginLimited()
+// them to the dispatcher. It leaves out lanes with limits of another claim, and returns the number of the others.
+func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) (lanes int, err error) {
+	due = p.lanes.BeginLimited(due, maxLimitedSources)
+	defer p.lanes.EndLimited(due)
 	var params store.ClaimParams
 	var policies []*control.CompiledPolicy
 	var left []store.Lane // lanes that claims leave out
@@ -29,7 +30,7 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 		p.learn(left, nil, nil, nil, room, time.Now())
 	}
 	if len(params.Sources) == 0 {
-		return nil
+		return len(due), nil
 	}
 	params = p.params(room, params.Sources)
 	start := time.Now()
@@ -40,11 +41,14 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) e
 	})
 	if err != nil {
 		p.suspects.add(params.Sources)
-		return err
+		return len(due), err
 	}
 	p.learnLimited(params.Sources, policies, result, start)
+	if len(claims) >= slotThreshold && p.ParallelClaims {
+		retry.Signal(p.assistWanted)
+	}
 	p.Dispatcher.Take(claims, policies, start)
-	return nil
+	return len(due), nil
 }
 
 // learnLimited records the state of the lanes after a claim under limits that began at start.
@@ -133,8 +137,8 @@ func NewLimiter(limits []store.Limit, handlers map[string]*run.Handler) Limiter 
 	return l
 }
 
-// of returns the limits of the tasks of a lane.
-func (l Limiter) of(at store.Lane) (limits []store.Limit) {
+// LimitsOf returns the limits of the tasks of a lane.
+func (l Limiter) LimitsOf(at store.Lane) (limits []store.Limit) {
 	if !l.Any {
 		return nil
 	}

@@ -199,11 +199,18 @@ func (p *Poller) Assist(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		due, limited := p.due(maxSources)
+		due, limited := p.due()
 		due, suspect := p.suspects.next(due)
 		due, room := p.plan(due)
-		if len(due) == 0 || room == 0 || suspect != nil || limited {
-			continue // concurrent claims under limits would take each other's permits
+		if len(due) == 0 || room == 0 || suspect != nil {
+			continue
+		}
+		if limited {
+			if _, err := p.claimLimited(ctx, due, room); err != nil {
+				p.events().claimFailed(p.Queue, err)
+			}
+			retry.Signal(p.woken) // Loop may wait for the limits of this claim
+			continue
 		}
 		if _, err := p.claim(ctx, due, room, room >= slotThreshold); err != nil && !errors.Is(err, store.ErrNoSlot) {
 			p.events().claimFailed(p.Queue, err)
@@ -211,10 +218,17 @@ func (p *Poller) Assist(ctx context.Context) {
 	}
 }
 
-// due lists up to most lanes that are due, and reports whether they have limits.
-func (p *Poller) due(most int) (due []store.Lane, limited bool) {
+// due lists the lanes that the next claim may have, and reports whether they have limits.
+func (p *Poller) due() (due []store.Lane, limited bool) {
+	most := maxSources
+	if p.Limiter.Any {
+		most = maxLimitedSources
+	}
 	due = p.lanes.Due(time.Now(), most)
-	return due, len(due) > 0 && p.Limiter.Limited(due[0])
+	if limited = len(due) > 0 && p.Limiter.Limited(due[0]); !limited {
+		due = due[:min(len(due), maxSources)]
+	}
+	return due, limited
 }
 
 // Room returns how many tasks to claim now. It is 0 while enough tasks are claimed,
@@ -276,14 +290,7 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 	if p.search.isLate() {
 		p.hintDefaultLanes()
 	}
-	most := maxSources
-	if p.Limiter.Any {
-		most = maxLimitedSources
-	}
-	due, limited := p.due(most)
-	if !limited {
-		due = due[:min(len(due), maxSources)]
-	}
+	due, limited := p.due()
 	due, suspect := p.suspects.next(due)
 	due, room := p.plan(due)
 	if len(due) > 0 {
@@ -296,7 +303,11 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 		}
 		if limited {
 			p.search.wakeIfDue()
-			return 0, p.claimLimited(ctx, due, room)
+			lanes, err := p.claimLimited(ctx, due, room)
+			if lanes == 0 { // Assist claims under all of their limits
+				return minPause, err
+			}
+			return 0, err
 		}
 		n, err := p.claim(ctx, due, room, p.needsSlot(ctx, max(room, p.Budget.Limit)))
 		p.search.wakeIfDue()
@@ -378,7 +389,7 @@ func (p *Poller) needsSlot(ctx context.Context, limit int) bool {
 // source adds the policy and the limits of a lane to the source of a claim.
 func (p *Poller) source(from store.Source, r *control.CompiledPolicy) store.Source {
 	from.Delay, from.MaxAttempts, from.Since = r.Delay, r.Policy.MaxAttempts(), p.expiry.since(from.Lane, r, from.Since)
-	from.Running, from.Limits = p.Handlers[from.Kind].Running(from.Attempts+1), p.Limiter.of(from.Lane)
+	from.Running, from.Limits = p.Handlers[from.Kind].Running(from.Attempts+1), p.Limiter.LimitsOf(from.Lane)
 	return from
 }
 

@@ -99,14 +99,14 @@ func TestRetriedLanesLeaveOthersTheirShare(t *testing.T) {
 		if fresh != most/2 {
 			t.Errorf("%d of %d lanes of new keys have places among %d", fresh, most/2, most)
 		}
-		l.BeginLimited()
+		l.BeginLimited(nil, 0)
 		if due := l.Due(time.Now(), most); len(due) != 1 || due[0] != plain {
 			t.Errorf("after a claim in vain due are %v, want the lane without limits", due)
 		}
 		if due := l.Due(time.Now(), most); len(due) != most {
 			t.Errorf("in the turn after that %d lanes are due", len(due))
 		}
-		l.BeginLimited()
+		l.BeginLimited(nil, 0)
 		l.Took(lane("held", 0), 1)
 		if due := l.Due(time.Now(), most); len(due) != most {
 			t.Errorf("after a claim that took tasks %d lanes are due", len(due))
@@ -126,7 +126,7 @@ func TestManyParkedLanesAreLookedAtSeldom(t *testing.T) {
 		}
 		count := func(d time.Duration) (lanes, claims int) {
 			for end := time.Now().Add(d); time.Now().Before(end); {
-				l.BeginLimited()
+				l.BeginLimited(nil, 0)
 				due := l.Due(time.Now(), 256)
 				for _, at := range due {
 					l.Park(at, "limit of "+at.Key, 0, 0, time.Second)

@@ -3,6 +3,7 @@ package lanes
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/falldue/falldue/internal/store"
@@ -71,7 +72,7 @@ func (l *Tracker) Park(at store.Lane, limit string, wait, least, most time.Durat
 		f.wait = min(max(2*f.wait, least), most)
 		wait = f.wait/2 + rand.N(f.wait/2)
 	}
-	if l.freedSince[limit] {
+	if l.claiming[limit] {
 		f.wait, f.retried, wait = 0, false, 0
 	}
 	retry := time.Now().Add(wait)
@@ -97,7 +98,7 @@ func (l *Tracker) ParkBehind(at store.Lane, limit string, task FirstTask, pause 
 	f.retried, f.heldUntil, f.claimed = true, time.Now(), l.sweeps
 	behind := &awaitedTask{task, l.stateOf(task.Lane), pause}
 	retry := l.retryBehind(behind)
-	if l.freedSince[limit] {
+	if l.claiming[limit] {
 		f.wait, f.retried = 0, false
 		retry = l.together(task.Due)
 	}
@@ -242,7 +243,9 @@ func (l *Tracker) open(limits []string, held bool) {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, limit := range limits {
-		l.freedSince[limit] = true
+		if _, is := l.claiming[limit]; is {
+			l.claiming[limit] = true
+		}
 		if h := l.parked[limit]; h != nil {
 			for _, f := range h.lanes {
 				if f.retried = false; held {
@@ -264,12 +267,40 @@ func (l *Tracker) HeldUntil(at store.Lane) time.Time {
 	return time.Time{}
 }
 
-// BeginLimited is called before a claim from lanes that have limits.
-func (l *Tracker) BeginLimited() {
+// BeginLimited is called before a claim from lanes that have limits. It returns the lanes to claim from, up to most.
+// Claims that are under way at the same time have no limit in common, since they would take each other's permits.
+func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.freedSince)
 	l.inVain = true
+	ours := map[string]bool{}
+	for _, at := range list {
+		if len(free) == most {
+			break
+		}
+		limits := l.rules.LimitsOf(at)
+		if slices.ContainsFunc(limits, func(limit store.Limit) bool { _, is := l.claiming[limit.Name]; return is && !ours[limit.Name] }) {
+			continue
+		}
+		for _, limit := range limits {
+			l.claiming[limit.Name], ours[limit.Name] = false, true
+		}
+		free = append(free, at)
+	}
+	l.underClaim += len(free)
+	return free
+}
+
+// EndLimited ends a claim from the lanes that BeginLimited has returned.
+func (l *Tracker) EndLimited(list []store.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range list {
+		for _, limit := range l.rules.LimitsOf(at) {
+			delete(l.claiming, limit.Name)
+		}
+	}
+	l.underClaim -= len(list)
 }
 
 // Took records that a claim took tasks of a lane.

@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		}
 		for _, limits := range [][]time.Duration{{4, 8, 16, 32, 64, 128, 160, 160}, {160, 160}} {
 			for _, ms := range limits {
-				known.BeginLimited()
+				known.EndLimited(known.BeginLimited([]store.Lane{at}, 1))
 				most := ms * time.Millisecond
 				if got := hold(0); got < most/2 || got >= most {
 					t.Errorf("the lane is held back for %v, want %v to %v", got, most/2, most)
@@ -56,13 +57,61 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		if due := known.Due(time.Now(), 1); len(due) != 1 {
 			t.Error("a permit was freed, and the lane is not due")
 		}
-		known.BeginLimited()
+		claimed := known.BeginLimited([]store.Lane{at}, 1)
 		known.Freed([]string{"limit"})
 		if got := hold(0); got != 0 {
 			t.Errorf("a permit was freed after the claim began, and the lane is held back for %v", got)
 		}
+		known.EndLimited(claimed)
 	})
 }
+
+// TestClaimsUnderWayShareNoLimit: of two claims, the second one leaves out the lanes with a limit of the first, and gets
+// others instead. The permits that are freed during a claim stay known to it when another one begins.
+func TestClaimsUnderWayShareNoLimit(t *testing.T) {
+	t.Parallel()
+	lane := func(key string) store.Lane { return store.Lane{State: "open", Kind: "k", Key: key} }
+	a, b, c := lane("a"), lane("b"), lane("c")
+	perKey := func(at store.Lane) []store.Limit { return []store.Limit{{Name: "of " + at.Key}} }
+	l := NewTracker(limitedRules{rules{unknownDelays, allLimited}, perKey}, 0)
+	for _, at := range []store.Lane{a, b, c} {
+		l.Hint(at, time.Now().Add(-time.Second))
+	}
+	first := l.BeginLimited(l.Due(time.Now(), 2), 2)
+	second := l.BeginLimited(l.Due(time.Now(), 2), 2)
+	if len(first) != 2 || len(second) != 1 || slices.Contains(first, second[0]) {
+		t.Fatalf("claims from %v and %v, want two lanes and then the third one", first, second)
+	}
+	if third := l.BeginLimited(l.Due(time.Now(), 2), 2); len(third) != 0 {
+		t.Errorf("a third claim from %v", third)
+	}
+	l.Freed([]string{"of " + first[0].Key})
+	l.EndLimited(second)
+	if again := l.BeginLimited(l.Due(time.Now(), 3), 1); !slices.Equal(again, second) {
+		t.Errorf("after the end of the second claim, another one from %v, want %v", again, second)
+	}
+	l.Park(first[0], "of "+first[0].Key, time.Hour, 0, time.Hour)
+	if due := l.Due(time.Now(), 3); !slices.Contains(due, first[0]) {
+		t.Errorf("a permit was freed during the claim, and due are only %v", due)
+	}
+
+	shared := func(store.Lane) []store.Limit { return []store.Limit{{Name: "of all"}} }
+	l = NewTracker(limitedRules{rules{unknownDelays, allLimited}, shared}, 0)
+	if both := l.BeginLimited([]store.Lane{a, b}, 2); len(both) != 2 {
+		t.Errorf("a claim from %v, want both lanes of its own limit", both)
+	}
+	if none := l.BeginLimited([]store.Lane{c}, 1); len(none) != 0 {
+		t.Errorf("another claim under that limit from %v", none)
+	}
+}
+
+// limitedRules are rules with limits.
+type limitedRules struct {
+	rules
+	limits func(store.Lane) []store.Limit
+}
+
+func (r limitedRules) LimitsOf(at store.Lane) []store.Limit { return r.limits(at) }
 
 // unknownDelays knows the delay of no lane.
 func unknownDelays(store.Lane) (time.Duration, bool) { return 0, false }
@@ -77,6 +126,7 @@ func (r rules) DelayOf(at store.Lane) (time.Duration, bool) { return r.delay(at)
 func (r rules) Limited(at store.Lane) bool                  { return r.limited(at) }
 func (r rules) Ordered(at store.Lane) bool                  { return r.limited(at) }
 func (r rules) Weight(store.Lane) int                       { return 1 }
+func (r rules) LimitsOf(store.Lane) []store.Limit           { return []store.Limit{{Name: "limit"}} }
 
 // noLimits reports that the tasks of no lane have limits.
 func noLimits(store.Lane) bool { return false }
@@ -116,7 +166,7 @@ func TestHeldUntil(t *testing.T) {
 				t.Errorf("%s: held until %v before any claim", name, held)
 			}
 			start := time.Now()
-			l.BeginLimited()
+			l.BeginLimited([]store.Lane{at}, 1)
 			test.park(l, at)
 			test.end(l)
 			// Times that are far off are rounded down.

@@ -39,7 +39,8 @@ type Tracker struct {
 	retries    indexedHeap[*parkedLanes]
 	behind     int             // how many parked lanes wait for a task that is due later
 	guessed    int             // how many others are parked until a guessed time
-	freedSince map[string]bool // limits with permits that were freed since the last claim began
+	claiming   map[string]bool // limits of the claims under way: true if permits were freed since the claim began
+	underClaim int             // how many lanes these claims have
 	inVain     bool            // the last claim under limits took no task
 	start      time.Time
 	rules      Rules
@@ -52,6 +53,8 @@ type Rules interface {
 	DelayOf(store.Lane) (time.Duration, bool)
 	// Limited reports whether the tasks of a lane have limits.
 	Limited(store.Lane) bool
+	// LimitsOf returns the limits of the tasks of a lane.
+	LimitsOf(store.Lane) []store.Limit
 	// Ordered reports whether the tasks of a lane are in a sequence.
 	Ordered(store.Lane) bool
 	// Weight returns the weight of the lane's turn: 1 to 1,000.
@@ -71,7 +74,7 @@ type missedTask struct {
 func NewTracker(rules Rules, lowShare int) *Tracker {
 	return &Tracker{
 		Lanes: map[store.Lane]*laneState{}, waiting: map[int]*classes{}, empty: list.New(), missed: map[store.Lane]missedTask{},
-		parked: map[string]*parkedLanes{}, freedSince: map[string]bool{}, start: time.Now(), rules: rules, lowShare: lowShare,
+		parked: map[string]*parkedLanes{}, claiming: map[string]bool{}, start: time.Now(), rules: rules, lowShare: lowShare,
 	}
 }
 
@@ -390,11 +393,12 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 //
 // Either all lanes of the list have limits or none has, since claims under limits are separate statements. Lanes of a
 // later priority then wait for all due lanes of the earlier ones. After a claim under limits that took no task, the
-// lanes without limits come next.
+// lanes without limits come next. The list may have more lanes, those of claims under way.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.releaseDue(now, most)
+	most += l.underClaim // which the next claim leaves out
 	if l.inVain {
 		l.inVain = false
 		for _, priority := range l.inOrder(now) {
