@@ -82,9 +82,9 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 				t.Errorf("the claims are from %d keys, want %d", n, want*maxLimitedSources)
 			}
 			if perKey {
-				answers <- true // one claim ends, and the other hangs
 				start := time.Now()
-				p.Hint(store.Lane{State: "open", Kind: "plain"}, 0)
+				p.lanes.Hint(store.Lane{State: "open", Kind: "plain"}, start)
+				answers <- true // one claim ends, and the other hangs
 				time.Sleep(time.Second)
 				mu.Lock()
 				if len(plain) == 0 || plain[0].Sub(start) > 2*minPause {
