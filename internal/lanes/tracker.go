@@ -393,7 +393,7 @@ func (l *Tracker) Remembered(most int) (sources []store.Source) {
 //
 // Either all lanes of the list have limits or none has, since claims under limits are separate statements. Lanes of a
 // later priority then wait for all due lanes of the earlier ones. After a claim under limits that took no task, the
-// lanes without limits come next. The list may have more lanes, those of claims under way.
+// lanes without limits come next. While claims are under way, the list may be longer by their lanes.
 func (l *Tracker) Due(now time.Time, most int) (due []store.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
