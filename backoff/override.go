@@ -37,10 +37,10 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 //	start 0s                      new tasks no longer expire
 //	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
-// Omitted clauses are unchanged. An unchanged jitter belongs to the old delay, so
-// that a longer delay does not widen it: a jitter is drawn when a task fails, and stays
-// with the task when the override ends. If the delay is only a preset, the preset sets
-// omitted clauses.
+// Omitted clauses are unchanged, unless the delay is nothing but a preset: then they are
+// the preset's. In an unchanged jitter, delay is still the delay of the original policy,
+// so a longer delay does not widen the jitter. A jitter is drawn when a task fails, and
+// stays with the task after the override has ended.
 //
 // If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose position is
 // counted in text.

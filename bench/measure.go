@@ -47,7 +47,7 @@ func (v values) String() string {
 var measures = []measure{
 	{
 		name: "drain_kept", unit: "tasks/s", settings: settings{done: kept}, run: drainOf(1, 0, nil),
-		about: "one worker processes the due tasks in the table until the last is settled. Its handlers do nothing, and done tasks stay in the table",
+		about: "one worker processes the due tasks in the table until the last outcome is recorded. Its handlers do nothing, and done tasks stay in the table",
 	},
 	{name: "drain_deleted", unit: "tasks/s", settings: settings{done: deleted}, run: drainOf(1, 0, nil), about: "like drain_kept, but done tasks are deleted immediately"},
 	{
@@ -118,7 +118,7 @@ var measures = []measure{
 	{
 		name: "drain_1_process", unit: "tasks/s", run: drainWithProcesses(1),
 		also:  []string{"client_us", "client_allocs", "memory_mb_1"},
-		about: "like drain_deleted, but the worker runs in a separate process, and the time is from its first task to its last. memory_mb_1 is the peak memory of that process. client_us is its processor time for each task (user and system, from getrusage), and client_allocs is its number of allocations for each task (runtime.MemStats.Mallocs). Both are measured from the start of the worker until all tasks are settled, and include everything else that the process does",
+		about: "like drain_deleted, but the worker runs in a separate process, and the time is from its first task to its last. memory_mb_1 is the peak memory of that process. client_us is its processor time for each task (user and system, from getrusage), and client_allocs is its number of allocations for each task (runtime.MemStats.Mallocs). Both are measured from the start of the worker until all outcomes are recorded, and include everything else that the process does",
 	},
 	{
 		name: "drain_8_processes", unit: "tasks/s", run: drainWithProcesses(processCount),
@@ -132,7 +132,7 @@ var measures = []measure{
 	{
 		name: "deadlocks", unit: "", single: true, engines: []string{postgres, mySQL, mariaDB}, run: countDeadlocks,
 		also:  []string{"storm_errors", "storm_enqueued", "storm_handled"},
-		about: "the number of deadlocks on the server while eight processes enqueue, claim and settle tasks, and delete tasks that have been done for a second. It is measured for --storm. storm_errors is the number of errors that callers of falldue get. storm_enqueued and storm_handled are the rates in tasks per second",
+		about: "the number of deadlocks on the server while eight processes enqueue, claim and complete tasks, and delete tasks that have been done for a second. It is measured for --storm. storm_errors is the number of errors that callers of falldue get. storm_enqueued and storm_handled are the rates in tasks per second",
 	},
 	{name: "fail", unit: "tasks/s", settings: settings{fails: true}, run: drainOf(1, 0, errHandler), about: "like drain_deleted, but each handler returns an error. The error is recorded, and the task waits until tomorrow"},
 	{name: "enqueue_many", unit: "tasks/s", run: enqueueMany(subject.insert), about: "two clients enqueue 500 tasks per call"},

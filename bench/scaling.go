@@ -27,11 +27,11 @@ type scalingTable struct {
 
 // scalingTables lists the tables, in the order in which they are made.
 var scalingTables = []scalingTable{
-	{"processes", table.Row{"worker processes", "tasks/s", "claims/s", "tasks a claim", "ms a claim", "server CPU", "workers' CPU", "connections", "what sessions do, on average"}, scaleProcesses},
-	{"waiting", table.Row{"waiting tasks", "ms a claim", "ms a sweep", "tasks/s"}, scaleWaiting},
-	{"lanes", table.Row{"lanes", "tasks/s", "claims/s", "tasks a claim", "ms a claim", "MB of the worker"}, scaleLanes},
-	{"queues", table.Row{"queues with tasks", "a worker on", "tasks/s", "claims/s", "MB of the worker", "connections", "idle statements/s"}, scaleQueues},
-	{"tenants", table.Row{"tenants", "tasks/s", "claims/s", "tasks a claim", "ms a claim", "MB of the worker", "idle statements/s", "ms to start a new task"}, scaleTenants},
+	{"processes", table.Row{"worker processes", "tasks/s", "claims/s", "tasks/claim", "ms/claim", "server CPU", "workers' CPU", "connections", "what sessions do, on average"}, scaleProcesses},
+	{"waiting", table.Row{"waiting tasks", "ms/claim", "ms/sweep", "tasks/s"}, scaleWaiting},
+	{"lanes", table.Row{"lanes", "tasks/s", "claims/s", "tasks/claim", "ms/claim", "worker memory, MB"}, scaleLanes},
+	{"queues", table.Row{"queues with tasks", "a worker on", "tasks/s", "claims/s", "worker memory, MB", "connections", "idle statements/s"}, scaleQueues},
+	{"tenants", table.Row{"tenants", "tasks/s", "claims/s", "tasks/claim", "ms/claim", "worker memory, MB", "idle statements/s", "ms to start a new task"}, scaleTenants},
 }
 
 // allTables stands for all of scalingTables.

@@ -42,7 +42,7 @@ type Options struct {
 	// kind, as for [ops.Ops.WithPolicies].
 	Policies map[string]backoff.Policy
 	// Title names the system in the heading. Badge is a word in a red box next to the title, such as "production".
-	// Default to "falldue" and "".
+	// They default to "falldue" and "".
 	Title, Badge string
 	// Refresh is the time between two refreshes of a page: 1 second to 1 hour. Defaults to 5
 	// seconds.

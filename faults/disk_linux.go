@@ -10,7 +10,7 @@ import (
 func mountMemory(folder string, bytes int64) error {
 	err := syscall.Mount("falldue", folder, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, fmt.Sprintf("size=%d,mode=0711", bytes))
 	if err != nil {
-		return fmt.Errorf("mount (takes root): %w", err)
+		return fmt.Errorf("mount (needs root): %w", err)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	members := map[int]bool{}
 	for _, m := range o.after {
 		if m.flow != f {
-			f.refuse("task %d, %s, runs after a task of another flow: must run after tasks that were added to this flow before", n, task.Kind())
+			f.refuse("task %d, %s, runs after a task of another flow: After takes only tasks that were added to the same flow", n, task.Kind())
 			break
 		}
 		members[m.index] = true

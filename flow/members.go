@@ -52,7 +52,7 @@ func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.Stat
 	return ids, nil
 }
 
-// OnDeath is the effect of a dead, cancelled or deleted dependency on a task, as set by the task's [Option].
+// OnDeath is the effect that a dead, cancelled or deleted dependency has on a task, as set by the task's [Option].
 type OnDeath string
 
 // The values of OnDeath.

@@ -59,8 +59,9 @@ func (b *Batch[A]) Context(i int) context.Context {
 // result is the outcome of the tasks without an error in Batch.Errs: nil if they are done, and otherwise their error.
 // Middleware, hooks and the history see each task.
 //
-// If fn panics, the tasks without an error in Batch.Errs fail with a [falldue.PanicError]. The context of fn has the values
-// of the first task's context. It ends when the contexts of all tasks have ended.
+// If fn panics, each task whose element of Batch.Errs is nil fails with a [falldue.PanicError], and the others fail with
+// their own errors. The context of fn has the values of the first task's context. It ends when the contexts of all tasks
+// have ended.
 //
 // A task that still waits for its batch when the worker stops is released, and its attempt does not count. A task whose
 // payload cannot be decoded fails without being in a batch.

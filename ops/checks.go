@@ -168,7 +168,7 @@ func (o *Ops) checkClaims(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	if lanes > manyLanes {
-		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("tasks wait in %d lanes, which makes polls slow", lanes), Advice: "use fewer kinds, keys, priorities or per-task policies in a queue"})
+		findings = append(findings, Finding{Level: Attention, Text: fmt.Sprintf("tasks wait in %d lanes (groups of tasks with the same delay), which makes polls slow", lanes), Advice: "use fewer kinds, keys, priorities or per-task policies in a queue"})
 	}
 	if len(findings) > 0 {
 		return findings, nil

@@ -2,4 +2,7 @@
 // [Stampede] show the effect of a policy, and [Ahead] the future attempts of a task, without a database. An [Ops] reads
 // the tables: it lists workers ([Ops.Workers]), explains why a task does not run ([Ops.Why]), follows events
 // ([Ops.Watch]), and finds problems ([Ops.Diagnose]).
+//
+// Many methods read tasks by lanes. A lane is a group of tasks with the same delay, because they have the same queue,
+// kind, state, priority, key, policy and number of attempts.
 package ops

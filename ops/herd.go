@@ -15,7 +15,7 @@ import (
 type Outage struct {
 	// Failures is the number of tasks: 1 to 1,000,000.
 	Failures int
-	// Retries is the number of retries of each task to compute: 1 to 1,000. Failures * Retries must be at most
+	// Retries is the number of retries to compute for each task: 1 to 1,000. Failures * Retries must be at most
 	// 10,000,000.
 	Retries int
 	// Bucket is the length of the intervals in which retries are counted. Defaults to

@@ -49,7 +49,7 @@ func (l Limit) Differences() string {
 	return strings.TrimPrefix(differences(l.Definitions, l.Without), "; ")
 }
 
-// Taken returns how much of Most is taken.
+// Taken returns how many tasks count toward the limit now: Most - Room, or 0 if that is negative.
 func (l Limit) Taken() int { return max(l.Most-l.Room, 0) }
 
 // HasKeys reports whether [Ops.FullestKeys] can list keys of the limit: the limit is per key, and no pattern names its
@@ -135,7 +135,7 @@ type KeyLimit struct {
 	Tasks      []int64
 }
 
-// Taken returns how much of Most is taken.
+// Taken returns how many tasks count toward the limit now: Most - Room, or 0 if that is negative.
 func (l KeyLimit) Taken() int { return max(l.Most-l.Room, 0) }
 
 // FullestKeys returns up to most keys of a limit that [Ops.Limits] returned: the keys with the most tasks that count now,

@@ -135,7 +135,7 @@ const (
 	shortFailures = 400 * time.Millisecond
 )
 
-// NewMonitor returns a monitor, which knows no rates and no lanes yet.
+// NewMonitor returns a monitor that has not read anything yet.
 func (o *Ops) NewMonitor() *Monitor {
 	return &Monitor{o: o, most: shortRead, failuresWithin: shortFailures, turn: make(chan struct{}, 1), survey: o.newSurvey()}
 }

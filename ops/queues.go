@@ -16,7 +16,8 @@ type Queue struct {
 	Kinds []string
 	// Blocked are the kinds of the blocked tasks, which run after other tasks. A [Pulse] leaves them out.
 	Blocked []string
-	// Lanes is the number of lanes with tasks that wait or run. Sweeps take longer with more lanes.
+	// Lanes is the number of lanes with tasks that wait or run. A lane is a group of tasks with the same delay, see the
+	// package comment. Polls take longer with more lanes.
 	Lanes int
 	// FirstDue is when the first task of these lanes is or was due, as far as their policies are
 	// known. It is zero if none is known.

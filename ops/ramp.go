@@ -22,8 +22,8 @@ type Step struct {
 	Policy backoff.Policy
 	// Due is how many tasks fall due in the busiest minute of the step.
 	Due int64
-	// Anyway reports whether more tasks fall due in that minute than the ramp allows, because they would even without
-	// the step.
+	// Anyway reports whether Due is more than the ramp allows because as many tasks fall due in that minute under the
+	// policy that is already in effect.
 	Anyway bool
 }
 

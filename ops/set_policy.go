@@ -54,8 +54,8 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 	return o.inside.Change(ctx, s, opts.Until, store.Change{What: statements.ChangePolicy, Value: value, Who: opts.Who, Why: opts.Why})
 }
 
-// ClearPolicy ends the override of a subject. Within two seconds, its tasks have the policies of the code, or
-// per-task policies, again. It is no error to clear a subject without an override. Pass a note at most once. Errors
+// ClearPolicy ends the override of a subject. Within two seconds, its tasks return to the policies set in the code, or
+// to their per-task policies. It is no error to clear a subject without an override. Pass a note at most once. Errors
 // are as for [Ops.SetPolicy].
 func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
 	n, err := oneOf(notes)

@@ -39,7 +39,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d + rest, nil
 }
 
-// ParseUntil parses the end of a pause or of an override in one of three forms: a time from now on, such as 2h or 2d,
+// ParseUntil parses the end of a pause or of an override in one of three forms: a duration from now, such as 2h or 2d,
 // by the database's clock (see [Ops.Now]); the next time of day such as 09:00, in the zone of here, which is the
 // person's current time; or a time such as 2026-12-11T14:02:00Z, which must be after the database's current time.
 func ParseUntil(text string, database, here time.Time) (time.Time, error) {
@@ -55,7 +55,7 @@ func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 		}
 		return early(text, at)
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is not a time of day such as 09:00, a duration from now such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z", text)
 }
 
 // early returns a time, or an error if it is too late to be stored.

@@ -34,7 +34,7 @@ func TestUntil(t *testing.T) {
 	for text, says := range map[string]string{
 		"2026-12-11T14:02:00Z": `"2026-12-11T14:02:00Z" is in the past: must be after 2026-12-11T14:02:00Z`,
 		"2020-01-01T00:00:00Z": "is in the past",
-		"-1h":                  "is not a time of day such as 09:00, a time from now on such as 2h or 2d",
+		"-1h":                  "is not a time of day such as 09:00, a duration from now such as 2h or 2d",
 		"0s":                   "is not a time of day", "d": "is not a time of day", "1d-5h": "is not a time of day", "9999999999d": "is not a time of day",
 	} {
 		if got, err := ops.ParseUntil(text, database, here); err == nil || !strings.Contains(err.Error(), says) {

@@ -19,7 +19,7 @@ type WhyMembers struct {
 	flow.Counts
 	// WaitsFor has the first IDs of the dependencies that have not ended, and Failed of the dead and cancelled ones.
 	WaitsFor, Failed []int64
-	// OnDeath is the effect of a failed dependency on the task.
+	// OnDeath is the effect that a dead, cancelled or deleted dependency has on the task.
 	OnDeath flow.OnDeath
 }
 

@@ -63,7 +63,7 @@ type Worker struct {
 	// kind charge: no task had the key, or the part of a key, that the limit counts.
 	UnusedLimits map[string]string
 	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when this was read. All
-	// times are of the database's clock.
+	// times are by the database's clock.
 	Started, Seen, Now time.Time
 	// Unreadable is the reason why its queues and kinds are not known, or nil.
 	Unreadable error

@@ -228,7 +228,7 @@ func TestRefusedAnnouncementStopsNothing(t *testing.T) {
 		onlyFailures := &slog.HandlerOptions{Level: slog.LevelWarn} // a worker that waits for the handler tells that, too
 		stop := b.start(falldue.Config{Logger: slog.New(slog.NewTextHandler(logged, onlyFailures)), PollInterval: 20 * time.Millisecond},
 			handle(falldue.KindConfig{}, func(context.Context, falldue.Task[json.RawMessage]) error { close(ran); return nil }, "mail"))
-		if line := <-logged; !strings.Contains(line, "cannot announce") {
+		if line := <-logged; !strings.Contains(line, "cannot write the worker's heartbeat") {
 			t.Errorf("logged %s", line)
 		}
 		b.enqueue("mail")

@@ -124,7 +124,7 @@ func ExampleList() {
 	// paused by ada since 0s ago: the data are incomplete
 }
 
-// A schedule goes on with its next tick.
+// A schedule continues at its next tick.
 func ExampleResume() {
 	q, end := openQueue()
 	defer end()

@@ -33,7 +33,7 @@ type Info struct {
 	// Last is when the schedule last enqueued a task, or zero, and LastTask is the ID of that task.
 	Last     time.Time
 	LastTask int64
-	// Now is the time when the schedule was read. All times are of the database's clock.
+	// Now is the time when the schedule was read. All times are by the database's clock.
 	Now time.Time
 	// Err is the reason why the row of the schedule is invalid, or nil. If a person has edited the row into something
 	// invalid, other fields may be wrong, and the schedule does not tick.
@@ -82,7 +82,7 @@ func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.
 	return setPaused(ctx, q, name, store.SchedulePause{Paused: 1, PausedBy: n.Who, PausedWhy: n.Why})
 }
 
-// Resume lets a paused schedule continue with its next tick. Ticks that passed during the pause are
+// Resume lets a paused schedule continue at its next tick. Ticks that passed during the pause are
 // skipped. Resume does nothing if the schedule is not paused. Errors are as for [Pause]. Processes
 // notice the change within 5 seconds.
 func Resume(ctx context.Context, q *falldue.Queue, name string) error {

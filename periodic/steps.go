@@ -246,7 +246,7 @@ func (s *Scheduler) ticked(t store.Tick) time.Duration {
 	}
 	s.mu.Unlock()
 	if len(t.Entries) == 0 {
-		s.log.Info("falldue: a tick was skipped", "schedule", one.Name, "tick", store.Time(one.Next), "unfinished_task", one.LastTask*int64(one.Alone*one.Unfinished))
+		s.log.Info("falldue: a tick of a schedule was skipped", "schedule", one.Name, "tick", store.Time(one.Next), "unfinished_task", one.LastTask*int64(one.Alone*one.Unfinished))
 	} else {
 		s.inside.Enqueued(t.Entries)
 	}

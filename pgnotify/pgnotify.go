@@ -160,7 +160,7 @@ func listen(ctx context.Context, source, channel string, wake func(string), p pi
 }
 
 // errUnheard is the error of a connection that listens and receives nothing.
-var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; listen through a DSN of the server itself")
+var errUnheard = errors.New("the connection listens but receives no notifications, probably because of a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; listen through a DSN that bypasses the pooler")
 
 // begin listens on a channel and on proof, and sends a notification to proof by a
 // connection of its own.

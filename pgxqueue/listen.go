@@ -57,7 +57,7 @@ func (l *ownListener) listen(ctx context.Context, channel string, wake func(noti
 	if !l.pooled {
 		return l.listener.listen(ctx, channel, wake)
 	}
-	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and polls for tasks of other processes; to be notified, set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
+	l.log.Warn("falldue: the worker does not listen behind a pooler in transaction mode, and polls for tasks of other processes; to be notified, set Notifications.Listen to pgnotify.DSN with a DSN that bypasses the pooler")
 	<-ctx.Done()
 	return nil
 }
@@ -96,7 +96,7 @@ func (l listener) serve(ctx context.Context, channel string, wake func(notice st
 }
 
 // errUnheard is the error of a connection that listens and receives nothing.
-var errUnheard = errors.New("the connection listens, but receives no notification, as behind a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; set Notifications.Listen to pgnotify.DSN with a DSN of the server itself")
+var errUnheard = errors.New("the connection listens but receives no notifications, probably because of a pooler in transaction mode, such as PgBouncer with pool_mode=transaction; set Notifications.Listen to pgnotify.DSN with a DSN that bypasses the pooler")
 
 // begin opens a connection that listens on a channel. A pooler in transaction mode
 // accepts LISTEN and forwards nothing, so begin also waits for a notification that

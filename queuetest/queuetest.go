@@ -40,7 +40,8 @@ type Harness struct {
 	// New makes a queue on a pool. Defaults to [falldue.New].
 	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
 	// Begin begins a transaction on a pool that Open returned, as a program begins its
-	// own transactions with the driver's library. opts may be nil. Defaults to a *sqlx.Tx.
+	// own transactions with the driver's library. opts may be nil. Defaults to a function that
+	// calls db.BeginTxx.
 	Begin func(ctx context.Context, db *sqlx.DB, opts *sql.TxOptions) (*Transaction, error)
 	// OnlyCallersTx selects the cases that use Begin.
 	OnlyCallersTx bool

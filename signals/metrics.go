@@ -66,9 +66,9 @@ var (
 	claimsRecovered = &Metric{Name: "falldue_claims_recovered_total", OTel: "falldue.claims.recovered", Type: Counter, Unit: "{task}",
 		Help: "Claimed tasks that another worker had claimed and lost, because it died for example.", Labels: []string{"queue"}}
 	claimsLost = &Metric{Name: "falldue_claims_lost_total", OTel: "falldue.claims.lost", Type: Counter, Unit: "{task}",
-		Help: "Claimed tasks that no longer belonged to the worker when it settled them or extended their leases. Tasks that DoneTx has settled do not count.", Labels: []string{"operation"}}
+		Help: "Claimed tasks that no longer belonged to the worker when it recorded their outcomes or extended their leases. Tasks that DoneTx has marked done do not count.", Labels: []string{"operation"}}
 	lanes = &Metric{Name: "falldue_lanes", OTel: "falldue.lanes", Type: Gauge, Unit: "{lane}",
-		Help: "Lanes at the last sweep: groups of tasks with equal delays. Sweeps take longer the more there are.", Labels: []string{"queue"}}
+		Help: "Groups of tasks with equal delays (lanes) at the last sweep. A sweep is a poll that finds all lanes. It takes longer the more there are.", Labels: []string{"queue"}}
 	troublesTotal = &Metric{Name: "falldue_troubles_total", OTel: "falldue.troubles", Type: Counter, Unit: "{failure}",
 		Help: "Failures of background loops, by the class of the error.", Labels: []string{"role", "class"}}
 	overtimeTotal = &Metric{Name: "falldue_overtime_total", OTel: "falldue.overtime", Type: Counter, Unit: "{run}",

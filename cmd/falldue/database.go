@@ -103,7 +103,7 @@ func queueKinds(q ops.Queue) []string { return q.Kinds }
 func (p *place) source() (string, error) {
 	dsn := cmp.Or(p.dsn, os.Getenv(dsnVariable))
 	if dsn == "" {
-		return "", mistake(fmt.Errorf("the database is missing; use --dsn, or set %s", dsnVariable))
+		return "", mistake(fmt.Errorf("no database is given; use --dsn, or set %s", dsnVariable))
 	}
 	return dsn, nil
 }

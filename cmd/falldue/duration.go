@@ -212,7 +212,7 @@ const (
 	factorRule  = "must be a factor above 0 and up to 1,000,000, such as 4x"
 	rampRule    = "must be a duration from 5s to 7d, such as 30m"
 	idRule      = "must be the ID of a task, a whole number above 0"
-	untilRule   = "must be a time of day such as 09:00, a time from now on such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z"
+	untilRule   = "must be a time of day such as 09:00, a duration from now such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z"
 	formulaRule = "begins with a minus sign: write -- before a FORMULA that does"
 )
 

@@ -100,6 +100,6 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 	}, rows); err != nil || !f.More {
 		return err
 	}
-	_, err := fmt.Fprintf(s, "\nthere are more: %s were read, the newest and the oldest of each lane\n", counted(f.Tasks, "task"))
+	_, err := fmt.Fprintf(s, "\nthere are more: %s were read, the newest and the oldest of each lane (tasks with the same delay)\n", counted(f.Tasks, "task"))
 	return err
 }

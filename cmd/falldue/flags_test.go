@@ -50,7 +50,7 @@ func TestMistakesNameTheFlag(t *testing.T) {
 		`unknown flag -j; "falldue policy eval --help" lists the flags`:              "policy eval -j",
 		`"-1x": must be a factor above 0 and up to 1,000,000, such as 4x`:            "policy slow a -1x",
 		`"-5m": must be a duration from 5s to 7d, such as 30m`:                       "policy ramp a over -5m",
-		`"-5m": must be a time of day such as 09:00, a time from now on`:             "policy hold a until -5m",
+		`"-5m": must be a time of day such as 09:00, a duration from now`:            "policy hold a until -5m",
 		`"-5m": begins with a minus sign: write -- before a FORMULA that does`:       "policy set a -5m",
 		`"-n": begins with a minus sign: write -- before a FORMULA that does`:        "simulate -n",
 		`"-1": must be the ID of a task, a whole number above 0`:                     "cancel -1",

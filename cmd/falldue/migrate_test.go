@@ -97,7 +97,7 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file)
 	before := tablesOf(t, file)
 	for want, args := range map[string][]string{
-		"the database is missing; use --dsn, or set FALLDUE_DSN":                                                       {"up"},
+		"no database is given; use --dsn, or set FALLDUE_DSN":                                                          {"up"},
 		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes": {"down", "--dsn", file},
 		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                             {"up", "--dsn", file, "--driver", "oracle"},
 		"no driver for a DSN that begins with redis://: must be":                                                       {"up", "--dsn", "redis://localhost/shop"},

@@ -136,7 +136,7 @@ func resumeCommand() *cobra.Command {
 	f.flags(cmd)
 	policies.flag(cmd)
 	whoFlags(cmd, &note)
-	askAboveFlag(cmd, &askAbove, "ask if more tasks than this become due immediately")
+	askAboveFlag(cmd, &askAbove, "ask for confirmation if more than this many tasks would be due immediately")
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object: subject, change, and how many tasks are due or might be")
 	cmd.ValidArgsFunction = f.kindArgument()

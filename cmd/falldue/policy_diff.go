@@ -144,7 +144,7 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	case ramp && len(list) > 1:
 		return nil, fmt.Errorf("--ramp with %d policies: must have one", len(list))
 	case d.applies && !ramp:
-		return nil, errors.New("--apply without --ramp; to set a policy without steps, use \"policy set\"")
+		return nil, errors.New("--apply needs --ramp; to set a policy without steps, use \"policy set\"")
 	case !d.applies && (d.until != "" || d.dry):
 		return nil, errors.New("--until and --dry-run need --apply")
 	}

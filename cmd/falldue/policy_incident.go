@@ -65,9 +65,10 @@ func policyRampCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ramp SUBJECT over TIME",
 		Short: "Release due tasks gradually, then restore the policy",
-		Long: "Release the tasks that the program's policy makes due within TIME: the longest overdue\n" +
-			"first, and equally many in each step. TIME is 5 seconds or more. The ramp replaces a\n" +
-			"hold or a slowdown, and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+		Long: "Release waiting tasks gradually over TIME: those that are due under the program's\n" +
+			"policy, or fall due within TIME. The longest overdue come first, and each step has the\n" +
+			"same number. TIME is at least 5 seconds. The ramp replaces a \"policy hold\" or\n" +
+			"\"policy slow\", and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,8 +23,8 @@ func policyListCommand() *cobra.Command {
 		Short: "List presets, or per-task policies",
 		Long: "List the presets with their parameters, formulas and sources, without a database. With\n" +
 			"--own, list the per-task policies of unfinished tasks, with the number of tasks and\n" +
-			"lanes of each. The command counts up to 10,000 tasks of each lane. \"falldue policy\n" +
-			"show KEY\" shows a policy by its key.",
+			"lanes of each. A lane is a group of tasks with the same delay. The command counts up to\n" +
+			"10,000 tasks of each lane. \"falldue policy show KEY\" shows a policy by its key.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !own {

@@ -53,7 +53,7 @@ func (f *setter) commonFlags(cmd *cobra.Command) {
 // applyFlags adds the flags of all commands that set policies.
 func (f *setter) applyFlags(cmd *cobra.Command) {
 	whoFlags(cmd, &f.note)
-	askAboveFlag(cmd, &f.askAbove, "ask if more tasks than this become due immediately or dead")
+	askAboveFlag(cmd, &f.askAbove, "ask for confirmation if more than this many tasks would be dead or due immediately")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the effect, and change nothing")
 	yesFlag(cmd, &f.yes)
 }
@@ -83,8 +83,9 @@ func policySetCommand() *cobra.Command {
 			"end it.\n\n" +
 			"An OVERRIDE has clauses of a policy; clauses you omit are unchanged. The name original\n" +
 			"is the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter\n" +
-			"1m\", \"attempts 50\", \"elapsed 2d\". The command asks first if more than --ask-above\n" +
-			"waiting tasks would become due immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,
+			"1m\", \"attempts 50\", \"elapsed 2d\". The command asks for confirmation if more than\n" +
+			"--ask-above waiting tasks would be dead or due immediately, or if their policy is not\n" +
+			"known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy set invoice.send '4 * original' --until 2h --why 'the provider is slow'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -146,7 +146,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "confirm with --yes") || !strings.Contains(out, "steps") {
 			t.Errorf("printed %q, error %v", out, err)
 		}
-		if _, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply without --ramp") {
+		if _, err := s.fails(exitUsage, "policy", "diff", "invoice", "12m", "--from", "2h", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply needs --ramp") {
 			t.Errorf("error %v", err)
 		}
 		for says, args := range map[string][]string{

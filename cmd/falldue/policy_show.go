@@ -21,8 +21,8 @@ func policyClearCommand() *cobra.Command {
 		Short: "Clear an override, and restore the program's policy",
 		Long: "Clear an override. Workers use the program's policy again within two seconds. Tasks\n" +
 			"that have waited for longer than that policy's delay are due immediately: see \"policy\n" +
-			"ramp\". The command asks first if more than --ask-above waiting tasks would become due\n" +
-			"immediately or dead, or if their policy is not known.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+			"ramp\". The command asks for confirmation if more than --ask-above waiting tasks would\n" +
+			"be dead or due immediately, or if their policy is not known.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy clear invoice.send --why 'the provider is back'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

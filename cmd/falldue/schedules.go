@@ -51,7 +51,7 @@ func schedulesCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON, "print one JSON object per schedule")
 	cmd.AddCommand(
 		pauseSchedules(),
-		changeSchedule("resume", "resumed", "Resume paused schedules with their next tick", periodic.Resume),
+		changeSchedule("resume", "resumed", "Resume paused schedules at their next tick", periodic.Resume),
 		triggerSchedule(),
 		removeSchedule(),
 	)

@@ -269,7 +269,7 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `unknown command "polcy" for "falldue"; did you mean policy?`, []string{"polcy"}},
 		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"policy", "nonsense"}},
 		{exitUsage, `unknown flag --nonsense`, []string{"ls", "--nonsense"}},
-		{exitUsage, `the database is missing; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
+		{exitUsage, `no database is given; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
 		{exitUsage, `"x": must be the ID of a task, a whole number above 0`, []string{"show", "x", "--dsn", file}},
 		{exitUsage, `0 arguments; the usage is falldue show ID [flags]`, []string{"show", "--dsn", file}},
 		{exitUsage, `--limit "0": must be a whole number from 1 to 10,000`, []string{"ls", "--limit", "0", "--dsn", file}},

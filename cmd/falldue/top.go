@@ -29,10 +29,11 @@ func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch queues and workers on a refreshing screen",
-		Long: "Show the queues, their lanes, when the first task of each is due, and the workers with\n" +
-			"their rates, on a refreshing screen. Press q to end it with status 0. Rates cover the\n" +
-			"last two heartbeats of each worker, which are 15 seconds apart. If the output is not a\n" +
-			"terminal, or with --json, the command prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
+		Long: "Show the queues, with the number of their lanes (groups of tasks with the same delay)\n" +
+			"and their first tasks, and the workers with their rates, on a refreshing screen. Press\n" +
+			"q to end it with status 0. Rates cover the last two heartbeats of each worker, which\n" +
+			"are 15 seconds apart. If the output is not a terminal, or with --json, the command\n" +
+			"prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {

@@ -32,7 +32,7 @@ func (e events) claimRefused(queue string, at store.Lane, id int64, tasks int, e
 
 // corruptLane reports a lane whose first task has values that falldue never writes: the row was edited.
 func (e events) corruptLane(queue string, h store.Head, what string) {
-	e.log.Error("falldue: a task holds values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
+	e.log.Error("falldue: the row of a task has values that falldue never writes", "what", what, "queue", queue, "kind", h.Kind,
 		"state", h.State, "priority", h.Priority, "attempts", h.Attempts, "updated_at", store.Time(h.Anchor))
 }
 

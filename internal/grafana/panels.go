@@ -147,7 +147,7 @@ var panels = []panel{
 	},
 	{
 		title: "Lanes", kind: "timeseries", unit: "short", wide: 8,
-		means: "Groups of tasks with equal delays. Sweeps of a queue take longer the more there are.", advice: "Thousands of lanes come from task keys or priorities with many values: see docs/scaling.md.",
+		means: "Groups of tasks with equal delays. Sweeps, the polls that find all lanes of a queue, take longer the more there are.", advice: "Thousands of lanes come from task keys or priorities with many values: see docs/scaling.md.",
 		queries: []query{{expr: `max by (@queue) (falldue_lanes{@queue=~"$queue"})`, legend: "{{@queue}}"}},
 	},
 	{

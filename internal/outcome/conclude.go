@@ -281,7 +281,7 @@ func (x ClaimResult) WhyDead(f *Failure) string {
 	case f == nil && x.Claim.Exhausted:
 		return "its last attempt was lost"
 	case f == nil:
-		return "its fence is the highest that there is"
+		return "its fencing token (column fence) has the highest possible value"
 	case f.Act == ActDiscard:
 		return "its handler discarded it"
 	case most > 0 && x.Claim.Attempts >= most:
@@ -295,7 +295,7 @@ func (x ClaimResult) WhyDead(f *Failure) string {
 func (x ClaimResult) FencesExhausted() store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
-	e.Error = store.NotNull(fmt.Sprintf("the fence is %d, the highest that there is: no claim of this task can have a higher one", x.Claim.Fence))
+	e.Error = store.NotNull(fmt.Sprintf("the fencing token (column fence) is %d, the highest possible value: no claim of this task can have a higher one", x.Claim.Fence))
 	return e
 }
 

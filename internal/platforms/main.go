@@ -69,7 +69,7 @@ func check(folder, system, processor string, patterns []string) (int, error) {
 	case failed > 0:
 		return 0, fmt.Errorf("%s/%s: %d errors", system, processor, failed)
 	case checked == 0:
-		return 0, fmt.Errorf("%s/%s: no package of %s", system, processor, folder)
+		return 0, fmt.Errorf("%s/%s: the patterns match no package in %s", system, processor, folder)
 	}
 	return checked, nil
 }

@@ -40,17 +40,17 @@ func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
 		for i := range 90 { // seconds
 			log.Warn("falldue: cannot poll", "queue", "q", retry.Failed(fmt.Errorf("row %d is odd", i)))
 			log.With("queue", "q").Warn("falldue: cannot claim", retry.Failed(io.EOF))
-			log.Warn("falldue: cannot settle", retry.Failed(fmt.Errorf("settle: %w", io.EOF)))
+			log.Warn("falldue: cannot record the outcomes of tasks", retry.Failed(fmt.Errorf("settle: %w", io.EOF)))
 			if i%45 == 0 {
-				log.Warn("falldue: cannot settle", "task", 7, "error", errors.New("of one task"))
+				log.Warn("falldue: cannot record the outcome of a task", "task", 7, "error", errors.New("of one task"))
 			}
 			log.Warn("falldue: cannot delete", "queue", "q", retry.FailedIn("cleaner", io.EOF))
 			time.Sleep(time.Second)
 		}
 		const want = `level=WARN msg="falldue: cannot poll" queue=q error="row 0 is odd"
 level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim
-level=WARN msg="falldue: cannot settle" task=7 error="of one task"
-level=WARN msg="falldue: cannot settle" task=7 error="of one task"
+level=WARN msg="falldue: cannot record the outcome of a task" task=7 error="of one task"
+level=WARN msg="falldue: cannot record the outcome of a task" task=7 error="of one task"
 level=WARN msg="falldue: cannot poll" queue=q error="row 60 is odd" repeated=59
 level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=179
 `

@@ -61,7 +61,7 @@ func (events) failure(r *Run, stack string, more ...any) []any {
 }
 
 // leaseLost reports that a claim ended with its lease, or because the task was cancelled or
-// deleted. when is "while it ran" or "before it was settled".
+// deleted. when is "while it ran" or "before its outcome was recorded".
 func (e events) leaseLost(c *store.Claim, by outcome.Outcome, when string) {
 	if by == outcome.Cancelled {
 		e.log.Info("falldue: a task was cancelled or deleted "+when, "task", c.ID, "kind", c.From.Kind, "attempt", c.Attempts)
@@ -71,17 +71,17 @@ func (e events) leaseLost(c *store.Claim, by outcome.Outcome, when string) {
 }
 
 func (e events) settleFailed(tasks int, err error) {
-	e.log.Warn("falldue: cannot settle", "tasks", tasks, retry.Failed(err))
+	e.log.Warn("falldue: cannot record the outcomes of tasks", "tasks", tasks, retry.Failed(err))
 }
 
 // settleRefused reports a task whose settlement the database refuses.
 func (e events) settleRefused(c *store.Claim, err error) {
-	e.log.Warn("falldue: cannot settle", "task", c.ID, "kind", c.From.Kind, "error", err)
+	e.log.Warn("falldue: cannot record the outcome of a task", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 // notSettled reports a run that the settler gave up. The error is nil if the database was unavailable.
 func (e events) notSettled(c *store.Claim, err error) {
-	e.log.Error("falldue: a task could not be settled before its lease ended; it will run again", "task", c.ID, "kind", c.From.Kind, "error", err)
+	e.log.Error("falldue: the outcome of a task was not recorded before its lease ended; the task runs again", "task", c.ID, "kind", c.From.Kind, "error", err)
 }
 
 func (e events) progressFailed(err error) {

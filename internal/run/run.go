@@ -300,7 +300,7 @@ func (r *Run) DoneTx(ctx context.Context, tx store.Tx) error {
 	e.Progress, e.HasProgress = r.lastProgress() // stays with the run, since tx may be rolled back
 	mine, err := r.Table.SettleTx(ctx, tx, r.WorkerID, &e)
 	if err != nil {
-		return fmt.Errorf("settle task %d: %w", e.TaskID, err)
+		return fmt.Errorf("mark task %d done: %w", e.TaskID, err)
 	}
 	if !mine {
 		return outcome.ErrLeaseLost

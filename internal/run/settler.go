@@ -405,7 +405,7 @@ func (s *Settler) finish(batch []*Run, lost map[int64]bool, mode locking) {
 		if lost[r.Claim.ID] {
 			// After a failed try, that try may have settled the task.
 			if !r.end.MaybeSettled && mode == waitForLocks {
-				s.events().leaseLost(r.Claim, r.LostOutcome(), "before it was settled")
+				s.events().leaseLost(r.Claim, r.LostOutcome(), "before its outcome was recorded")
 			}
 			if r.Failure != nil && r.end.State == statements.StateDone {
 				s.events().failedAfterDoneTx(r, r.Failure)

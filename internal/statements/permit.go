@@ -243,7 +243,7 @@ select t.id from {batch} join {permits} t on {same key} and t.token = {int :toke
 }
 
 // ExtendPermits lets permits of a rate that a claim has taken stay taken for :wait microseconds
-// from now on, or longer. A claim takes its tasks after its permits, and the time counts from the
+// from now, or longer. A claim takes its tasks after its permits, and the time counts from the
 // tasks on. The batch has the first column of [GrantColumns]. Parameters: token, wait.
 func ExtendPermits(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
@@ -296,7 +296,7 @@ select {found} from {batch} {all numbers}
 cross join lateral (select id, task_id, fence from {permits} where name = s.name and {any number} and task_id <> 0 offset 0) t`)
 }
 
-// KeepPermit lets a permit stay taken for :wait microseconds from now on, although the claim
+// KeepPermit lets a permit stay taken for :wait microseconds from now, although the claim
 // that it names has ended. Parameters: permit, id, fence, token, a new random number below 0, wait.
 func KeepPermit(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`

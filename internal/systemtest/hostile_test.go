@@ -189,7 +189,7 @@ func TestRowsEditedIntoNonsense(t *testing.T) {
 				t.Errorf("%s: the task ran", name)
 			}
 		}
-		for _, stop := range []string{"cannot poll", "cannot claim", "cannot settle"} {
+		for _, stop := range []string{"cannot poll", "cannot claim", "cannot record"} {
 			if strings.Contains(log.String(), stop) {
 				t.Errorf("a row delayed others:\n%.2000s", log.String())
 			}

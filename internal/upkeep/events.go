@@ -29,20 +29,20 @@ func (e events) cleanFailed(queue, state string, err error) {
 }
 
 func (e events) permitsFailed(err error) {
-	e.log.Warn("falldue: cannot delete permits of limits", retry.FailedIn("cleaner", err))
+	e.log.Warn("falldue: cannot delete unused permits of limits", retry.FailedIn("cleaner", err))
 }
 
 func (e events) uniquesFailed(err error) {
-	e.log.Warn("falldue: cannot delete unique keys without a holder", retry.FailedIn("cleaner", err))
+	e.log.Warn("falldue: cannot delete unique keys that no task holds", retry.FailedIn("cleaner", err))
 }
 
 func (e events) flowsFailed(err error) {
 	e.log.Warn("falldue: cannot read the dependencies of tasks", retry.FailedIn("flows", err))
 }
 
-// announceFailed reports that the worker could not announce itself. The log has one line until it can again.
+// announceFailed reports that the worker's heartbeat could not be written. The log has one line until it can again.
 func (e events) announceFailed(err error, again bool) {
-	e.log.Warn("falldue: cannot announce the worker in the table of workers; the worker continues", retry.FailingIn("announcer", err, again))
+	e.log.Warn("falldue: cannot write the worker's heartbeat to the table of workers; the worker continues", retry.FailingIn("announcer", err, again))
 }
 
 // overdue reports tasks that no worker takes.

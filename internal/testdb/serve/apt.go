@@ -54,7 +54,7 @@ func installProgram(ctx context.Context, program string) (path string, err error
 // aptInstall installs Debian packages.
 func aptInstall(ctx context.Context, names ...string) error {
 	if os.Geteuid() != 0 {
-		return errors.New("installing packages takes root")
+		return errors.New("installing packages needs root")
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return err

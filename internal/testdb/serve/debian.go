@@ -40,7 +40,7 @@ func startFromDebian(ctx context.Context, engine, suite, packages string) (*serv
 // has, in a folder of the user's cache.
 func debianFolder(ctx context.Context, suite, packages string) (root string, err error) {
 	if os.Geteuid() != 0 {
-		return "", errors.New("a folder with another Debian takes root")
+		return "", errors.New("a folder with another Debian needs root")
 	}
 	if lookUp("", "debootstrap") == "" {
 		if err := aptInstall(ctx, "debootstrap", "debian-archive-keyring"); err != nil {
