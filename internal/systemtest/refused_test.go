@@ -131,7 +131,7 @@ func TestRefusedSettlementDelaysNoOtherTask(t *testing.T) {
 				t.Errorf("the refused attempt of the task refused with %s does not count: attempts are %d", code, i.Attempts)
 			}
 			waitFor(t, "the log to have the task refused with "+code, func() bool {
-				return strings.Contains(log.String(), "task="+strconv.FormatInt(receipts[i].ID, 10)+" ") && strings.Contains(log.String(), "it will run again")
+				return strings.Contains(log.String(), "task="+strconv.FormatInt(receipts[i].ID, 10)+" ") && strings.Contains(log.String(), "the task runs again")
 			})
 		}
 		stop()
