@@ -144,10 +144,10 @@ func (q *Queue) Use(list ...Middleware) {
 }
 
 // UseEnqueue adds middleware around all calls that enqueue tasks through this Queue, inside or
-// outside the caller's transaction. The first middleware is outermost. Package periodic also
-// calls it, for each tick. It does not run for retried tasks ([Queue.Retry]) and tasks inserted
-// by SQL. If one of the middleware is nil, these calls and [Queue.Run] return an error that
-// wraps [ErrInvalid].
+// outside the caller's transaction. The first middleware is outermost. The middleware also runs
+// for each tick of package periodic, but not for retried tasks ([Queue.Retry]) or for tasks
+// inserted by SQL. If one of the middleware is nil, the calls that enqueue and [Queue.Run] return
+// an error that wraps [ErrInvalid].
 func (q *Queue) UseEnqueue(list ...EnqueueMiddleware) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

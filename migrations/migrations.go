@@ -74,7 +74,7 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 
 // ErrNewer is wrapped by the errors of a [Migrator] for tables that a newer
 // release of falldue has migrated. This release does not know their columns.
-var ErrNewer = errors.New("the tables are of a newer release of falldue")
+var ErrNewer = errors.New("a newer release of falldue has migrated the tables")
 
 // ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has
 // created, for example from the files of [Dump]. falldue's table of migrations is missing

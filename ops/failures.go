@@ -16,7 +16,7 @@ import (
 
 // Failures are the failed tasks that [Ops.Failures] returns.
 type Failures struct {
-	// Groups are the failures by kind and error, the greatest group first.
+	// Groups are the failures by kind and error, the largest group first.
 	Groups []FailureGroup
 	// Tasks is the number of tasks in Groups, and More reports whether there are others that have not
 	// been read.
@@ -37,7 +37,7 @@ func (f Failures) Of(kind string) Failures {
 	return of
 }
 
-// Top returns the greatest n groups, or all if they are fewer.
+// Top returns the n largest groups, or all if they are fewer.
 func (f Failures) Top(n int) []FailureGroup { return f.Groups[:min(len(f.Groups), n)] }
 
 // String describes the group in words: its error, and how many tasks have it, with examples.
@@ -54,7 +54,7 @@ type FailureGroup struct {
 	// Waiting is how many of the tasks will be retried, and Dead how many are dead.
 	Waiting, Dead int
 	// First is when the group's failures began, as far as is known: the earliest time of a last failure or, in the 20
-	// greatest groups, the first failure of the task with the most attempts. Last is the latest failure. A time
+	// largest groups, the first failure of the task with the most attempts. Last is the latest failure. A time
 	// includes the jitter of the failure, up to the present.
 	First, Last time.Time
 	// Earlier reports whether the failures may have begun before First, since tasks that have not been read may have

@@ -54,8 +54,8 @@ type Worker struct {
 	// UnreadPolicies has the keys of up to 20 per-task policies that the worker cannot
 	// read, and the reasons. It claims none of their tasks.
 	UnreadPolicies map[string]string
-	// RefusedPauses has the subjects of up to 20 pauses that the worker cannot apply, because a newer release has set
-	// them, and the reasons. The worker runs the tasks of these pauses.
+	// RefusedPauses has the reasons why the worker cannot apply up to 20 pauses, by their subjects. A newer release has
+	// set these pauses. The worker still runs the tasks that they match.
 	RefusedPauses map[string]string
 	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string

@@ -147,7 +147,7 @@ func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
 	for range maxTries {
 		switch {
 		case one.Paused != 0:
-			return invalid("schedule %s is paused, and TaskAt makes the task of its next tick; resume it first", one.Name)
+			return invalid("schedule %s is paused and cannot be triggered: its tasks are made at its ticks (Schedule.TaskAt); resume it first", one.Name)
 		case one.Next <= one.Now:
 			return nil
 		}

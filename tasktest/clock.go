@@ -70,7 +70,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // expired, and cancels or unblocks tasks that depend on others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker, in this process or another, runs a task of q's tables,
-// since the lease of the task would expire. It ends the test if a task runs for longer than 10 seconds.
+// since the lease of the task would expire. It fails the test if a task runs for longer than 10 seconds.
 //
 // When Advance has moved the clock, workers of this process that q.Run has started look for tasks immediately, and
 // workers of other processes at their next poll. Commit your transactions first: on MySQL and MariaDB, a transaction

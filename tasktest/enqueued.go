@@ -31,7 +31,7 @@ func AllTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k falldue.Kind[
 	return all(t, k, pagesIn(t, q, tx))
 }
 
-// RequireEnqueued ends the test unless exactly one unfinished task of a kind has the arguments args. It returns that
+// RequireEnqueued fails the test unless exactly one unfinished task of a kind has the arguments args. It returns that
 // task. Arguments are compared after a round trip through JSON.
 func RequireEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A], args A) falldue.TaskInfo {
 	t.Helper()
@@ -44,7 +44,7 @@ func RequireEnqueuedTx[A any](t testing.TB, q *falldue.Queue, tx falldue.Tx, k f
 	return requireOne(t, k, pagesIn(t, q, tx), args)
 }
 
-// RequireNoneEnqueued ends the test if the kind has an unfinished task.
+// RequireNoneEnqueued fails the test if the kind has an unfinished task.
 func RequireNoneEnqueued[A any](t testing.TB, q *falldue.Queue, k falldue.Kind[A]) {
 	t.Helper()
 	requireNone(t, k, All(t, q, k))

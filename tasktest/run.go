@@ -29,8 +29,8 @@ type Ran struct {
 // would: it claims the task, runs its handler, and settles it. Config.Hooks and subscriptions
 // get the same events as from a worker, and the context of the handler ends when the task is
 // cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q handles
-// and that are not paused. If no such task is due, it ends the test and lists the waiting tasks.
-// It also ends the test if the database returns an error.
+// and that are not paused. If no such task is due, it fails the test and lists the waiting tasks.
+// It also fails the test if the database returns an error.
 //
 // No worker need run. A running worker may run the task first.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
@@ -58,7 +58,7 @@ type queue interface {
 }
 
 // Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. It returns the
-// tasks in the order in which they ran. Tasks that fall due later stay. Drain ends the test after 100,000 runs, since
+// tasks in the order in which they ran. Tasks that fall due later stay. Drain fails the test after 100,000 runs, since
 // a task that is due again after each run would never let it end.
 func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	t.Helper()

@@ -26,7 +26,8 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 			var mu sync.Mutex
 			var sources [][]store.Source // of the claims under limits
 			var plain []time.Time        // of claims without limits
-			answers := make(chan bool)
+			const byAssist, byLoop = 2, 3
+			began, answers := make(chan bool), map[int]chan bool{byAssist: make(chan bool), byLoop: make(chan bool)}
 			ctx, cancel := context.WithCancel(t.Context())
 			p := newTestPoller(PollerConfig{
 				Queue: "default", Budget: run.NewBudget(1<<20, 0), Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Limiter: NewLimiter(nil, handlers),
@@ -34,10 +35,13 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 					limited: func(p store.ClaimParams) (result store.Limited, err error) {
 						mu.Lock()
 						sources = append(sources, p.Sources)
-						first := len(sources) == 1
+						n := len(sources)
 						mu.Unlock()
-						if !first {
-							<-answers
+						if n == byAssist && perKey {
+							close(began)
+						}
+						if n > 1 {
+							<-answers[n]
 						}
 						for i, from := range p.Sources {
 							c := &store.Claim{From: from.Lane, Limits: from.Limits}
@@ -54,7 +58,11 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 						return nil, nil
 					},
 				},
-				Dispatcher: noDispatcher{}, PollInterval: time.Minute, AscendingIDs: true, ParallelClaims: true,
+				Dispatcher: dispatchFunc(func() {
+					if perKey {
+						<-began // so that the claim of Assist is the second one
+					}
+				}), PollInterval: time.Minute, AscendingIDs: true, ParallelClaims: true,
 			}, fakeFinder{})
 			for i := range 3 * maxLimitedSources {
 				p.lanes.Hint(store.Lane{State: "open", Kind: "k", Key: strconv.Itoa(i)}, time.Now())
@@ -84,7 +92,7 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 			if perKey {
 				start := time.Now()
 				p.lanes.Hint(store.Lane{State: "open", Kind: "plain"}, start)
-				answers <- true // one claim ends, and the other hangs
+				close(answers[byLoop]) // the other claim hangs
 				time.Sleep(time.Second)
 				mu.Lock()
 				if len(plain) == 0 || plain[0].Sub(start) > 2*minPause {
@@ -92,7 +100,10 @@ func TestClaimsUnderLimitsAreParallel(t *testing.T) {
 				}
 				mu.Unlock()
 			}
-			close(answers)
+			close(answers[byAssist])
+			if !perKey {
+				close(answers[byLoop])
+			}
 			cancel()
 			loops.Wait()
 		})
