@@ -34,6 +34,9 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 	}
 	p := programs[engine]
 	create, serve := find(p.create), find(p.serve)
+	if engine == mySQL && isMariaDB(serve) {
+		serve = ""
+	}
 	if create == "" || serve == "" {
 		return "", nil, fmt.Errorf("no %s server: there are no programs %s and %s here; name a server with --dsn or %s, for a user who may create databases",
 			engine, p.create, p.serve, testdb.ServerVariable(engine))
@@ -91,6 +94,12 @@ func start(ctx context.Context, engine string) (dsn string, stop func(), err err
 			return "", nil, fmt.Errorf("%s: %w", serve, err)
 		}
 	}
+}
+
+// isMariaDB reports whether a program is MariaDB's server, which packages of MariaDB also call mysqld.
+func isMariaDB(program string) bool {
+	path, err := filepath.EvalSymlinks(program)
+	return err == nil && filepath.Base(path) == programs[mariaDB].serve
 }
 
 // find looks for a program in PATH, and where Debian installs PostgreSQL.

@@ -33,8 +33,8 @@ type Filter struct {
 	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such as {"order": 42}, matches
 	// payloads that have its fields with the same values. If a value is an array, the payload's array must contain each
 	// of its elements. Any other text matches payloads in which it occurs, without regard to white space outside of
-	// strings. Match has at most 64 KiB. Payloads are not indexed: see Phase. A task whose payload or result the codec cannot decode
-	// does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
+	// strings. Match has at most 64 KiB. Payloads are not indexed: see Phase. A task whose payload or result the codec
+	// cannot decode does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
 	Match string
 }
 

@@ -226,6 +226,7 @@ func TestWorkersDifferInALimit(t *testing.T) {
 
 		release(nil, 5)
 		<-began // the task runs on the worker without limits
+		b.workers(i, "three workers", announced(3))
 		later := b.enqueue("mail", falldue.EnqueueOptions{Key: "a", Delay: time.Hour})
 		w = b.why(i, later)
 		c, sequence := conditionOf[ops.WhyLimit](t, w), conditionOf[ops.WhySequence](t, w)

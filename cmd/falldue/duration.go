@@ -148,56 +148,43 @@ func (v *numberValue[T]) String() string {
 // Type is what help calls the value.
 func (v *numberValue[T]) Type() string { return "int" }
 
-// choiceValue is the value of a flag that takes one of several names.
-type choiceValue struct {
-	p       *string
-	allowed []string
+// checkedValue is the value of a flag that takes some texts.
+type checkedValue struct {
+	p     *string
+	check func(string) error
 }
 
+// choiceVar defines a flag that takes one of several names.
 func choiceVar(flags *pflag.FlagSet, p *string, name string, allowed []string, usage string) {
-	flags.Var(&choiceValue{p, allowed}, name, usage)
+	flags.Var(&checkedValue{p, func(text string) error {
+		if !slices.Contains(allowed, text) {
+			return errors.New("must be " + oneOf(allowed))
+		}
+		return nil
+	}}, name, usage)
 }
 
-// Set checks the value.
-func (v *choiceValue) Set(text string) error {
-	if !slices.Contains(v.allowed, text) {
-		return errors.New("must be " + oneOf(v.allowed))
-	}
-	*v.p = text
-	return nil
-}
-
-func (v *choiceValue) String() string {
-	if v.p == nil { // pflag makes a zero value to learn whether the default is one
-		return ""
-	}
-	return *v.p
-}
-
-// Type is what help calls the value.
-func (v *choiceValue) Type() string { return "string" }
-
-// textValue is the value of a flag that takes a text of most bytes.
-type textValue struct {
-	p    *string
-	most int
-}
-
+// textVar defines a flag that takes a text of at most most bytes.
 func textVar(flags *pflag.FlagSet, p *string, name, value string, most int, usage string) {
 	*p = value
-	flags.Var(&textValue{p, most}, name, usage)
+	flags.Var(&checkedValue{p, func(text string) error {
+		if len(text) > most {
+			return fmt.Errorf("has %s bytes: must have at most %s", grouped(int64(len(text))), grouped(int64(most)))
+		}
+		return nil
+	}}, name, usage)
 }
 
 // Set checks the value.
-func (v *textValue) Set(text string) error {
-	if len(text) > v.most {
-		return fmt.Errorf("has %s bytes: must have up to %s", grouped(int64(len(text))), grouped(int64(v.most)))
+func (v *checkedValue) Set(text string) error {
+	if err := v.check(text); err != nil {
+		return err
 	}
 	*v.p = text
 	return nil
 }
 
-func (v *textValue) String() string {
+func (v *checkedValue) String() string {
 	if v.p == nil { // pflag makes a zero value to learn whether the default is one
 		return ""
 	}
@@ -205,7 +192,7 @@ func (v *textValue) String() string {
 }
 
 // Type is what help calls the value.
-func (v *textValue) Type() string { return "string" }
+func (v *checkedValue) Type() string { return "string" }
 
 // What is allowed for arguments that a minus sign turns into flags.
 const (

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/falldue/falldue/internal/testdb"
 )
 
@@ -45,7 +47,7 @@ func TestMistakesNameTheFlag(t *testing.T) {
 		`--state "open": must be done, dead or cancelled`:                            "retry 1 --state open",
 		`--phase "dead": must be blocked, running, due, scheduled`:                   "cancel --kind a --phase dead",
 		`--in-place and --rate: set only one`:                                        "retry --kind a --in-place --rate 3",
-		`--why "` + strings.Repeat("w", 100) + `": has 20,000 bytes: must have up t`: "pause a --why " + strings.Repeat("w", 20_000),
+		`--why "` + strings.Repeat("w", 100) + `": has 20,000 bytes: must have at m`: "pause a --why " + strings.Repeat("w", 20_000),
 		`unknown flag --nix; "falldue policy eval --help" lists the flags`:           "policy eval 5m --nix",
 		`unknown flag -j; "falldue policy eval --help" lists the flags`:              "policy eval -j",
 		`"-1x": must be a factor above 0 and up to 1,000,000, such as 4x`:            "policy slow a -1x",
@@ -137,5 +139,25 @@ func TestShortenedKeysDiffer(t *testing.T) {
 		if got := shortenName(s, 16); got != want {
 			t.Errorf("shortenName(%q) = %q, want %q", s, got, want)
 		}
+	}
+}
+
+// TestHelpShowsOneDefault: where the usage of a flag names its default, help adds no other one.
+func TestHelpShowsOneDefault(t *testing.T) {
+	t.Parallel()
+	var commands func(cmd *cobra.Command) int
+	commands = func(cmd *cobra.Command) (n int) {
+		for line := range strings.Lines(cmd.UsageString()) {
+			if strings.Count(line, "(default") > 1 || strings.Contains(line, "(default 0s)") {
+				t.Errorf("%s: %s", cmd.CommandPath(), line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			n += commands(sub)
+		}
+		return n + 1
+	}
+	if n := commands(root()); n < 20 {
+		t.Errorf("%d commands were looked at", n)
 	}
 }

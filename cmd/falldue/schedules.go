@@ -174,8 +174,8 @@ func triggerSchedule() *cobra.Command {
 	})
 }
 
-// onSchedules returns a command that calls fn with the name of each schedule, if all of them exist and ask, unless it is
-// nil, returns nil. fields are those of its JSON.
+// onSchedules returns a command that calls fn with the name of each schedule, if all of the schedules exist. The command
+// calls ask before that, and stops at an error; ask may be nil. fields names the fields of the command's JSON.
 func onSchedules(verb, short, fields string, ask func(*cobra.Command, []string) error, fn func(context.Context, *falldue.Queue, string) (task int64, change string, err error)) *cobra.Command {
 	var p place
 	var asJSON bool

@@ -14,8 +14,8 @@ import (
 // claimLimited claims up to room tasks from lanes that seem due and have limits, and passes
 // them to the dispatcher. It leaves out lanes with limits of another claim, and returns the number of the others.
 func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) (lanes int, err error) {
-	due = p.lanes.BeginLimited(due, maxLimitedSources)
-	defer p.lanes.EndLimited(due)
+	due, end := p.lanes.BeginLimited(due, maxLimitedSources)
+	defer end()
 	var params store.ClaimParams
 	var policies []*control.CompiledPolicy
 	var left []store.Lane // lanes that claims leave out

@@ -268,7 +268,8 @@ func (s *suspects) refuse(w *walk, at store.Lane) {
 
 // claimSuspect claims up to room tasks from a suspect lane, and passes them to the dispatcher.
 func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
-	defer p.lanes.EndLimited(p.lanes.BeginLimited([]store.Lane{at}, 1))
+	_, end := p.lanes.BeginLimited([]store.Lane{at}, 1)
+	defer end()
 	from, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Policies.Of(at, func() { p.Hint(at, 0) })
 	if r == nil {
 		p.learn([]store.Lane{at}, nil, nil, nil, room, start)

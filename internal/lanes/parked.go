@@ -268,8 +268,9 @@ func (l *Tracker) HeldUntil(at store.Lane) time.Time {
 }
 
 // BeginLimited is called before a claim from lanes that have limits. It returns the lanes to claim from, up to most.
-// Claims that are under way at the same time have no limit in common, since they would take each other's permits.
-func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane) {
+// Claims that are under way at the same time have no limit in common, since they would take each other's permits. The
+// claim is under way until end is called.
+func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane, end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inVain = true
@@ -288,19 +289,14 @@ func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane) 
 		free = append(free, at)
 	}
 	l.underClaim += len(free)
-	return free
-}
-
-// EndLimited ends a claim from the lanes that BeginLimited has returned.
-func (l *Tracker) EndLimited(list []store.Lane) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, at := range list {
-		for _, limit := range l.rules.LimitsOf(at) {
-			delete(l.claiming, limit.Name)
+	return free, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for limit := range ours {
+			delete(l.claiming, limit)
 		}
+		l.underClaim -= len(free)
 	}
-	l.underClaim -= len(list)
 }
 
 // Took records that a claim took tasks of a lane.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ type knownPermits struct {
 
 // freePermits are the known permits of a limit, without those that claims have taken since.
 type freePermits struct {
-	list  []*statements.Permit
+	byID  map[int64]*statements.Permit
 	freed time.Time // when the last of them became free
 }
 
@@ -47,10 +48,10 @@ func (k *knownPermits) of(l Limit) []*statements.Permit {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.free[l.Name]
-	if f == nil || len(f.list) < l.permits() || time.Since(f.freed) > knownFor {
+	if f == nil || len(f.byID) < l.permits() || time.Since(f.freed) > knownFor {
 		return nil
 	}
-	return slices.Clone(f.list)
+	return slices.Collect(maps.Values(f.byID))
 }
 
 // add records that permits are free.
@@ -64,10 +65,10 @@ func (k *knownPermits) add(permits []*statements.Permit, now time.Time) {
 				}
 				delete(k.free, name)
 			}
-			f = &freePermits{}
+			f = &freePermits{byID: map[int64]*statements.Permit{}}
 			k.free[p.Name] = f
 		}
-		f.list, f.freed = append(leaveOut(f.list, p.ID), p), now
+		f.byID[p.ID], f.freed = p, now
 	}
 }
 
@@ -77,16 +78,9 @@ func (k *knownPermits) remove(permits map[int64]*statements.Permit) {
 	defer k.mu.Unlock()
 	for id, p := range permits {
 		if f := k.free[p.Name]; f != nil {
-			if f.list = leaveOut(f.list, id); len(f.list) == 0 {
-				delete(k.free, p.Name)
-			}
+			delete(f.byID, id)
 		}
 	}
-}
-
-// leaveOut removes a permit from a list.
-func leaveOut(list []*statements.Permit, id int64) []*statements.Permit {
-	return slices.DeleteFunc(list, func(p *statements.Permit) bool { return p.ID == id })
 }
 
 // Ended records that claims of this store have ended, as they were settled. Later claims know that their permits are

@@ -25,8 +25,7 @@ import (
 var (
 	// ErrNotMigrated is wrapped by errors that come from missing tables.
 	ErrNotMigrated = errors.New("falldue: the tables are missing or not up to date; call Queue.Migrate, or run \"falldue migrate up\"")
-	// ErrNotFound is wrapped by errors of calls for a task that does not exist, or
-	// whose state does not allow the change.
+	// ErrNotFound is wrapped by errors of calls for a task that does not exist.
 	ErrNotFound = errors.New("falldue: no such task")
 )
 
