@@ -13,17 +13,17 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// databases are the queues of an application, each on a database of its own.
+// databases are the queues of an application, each on a separate database.
 type databases []*falldue.Queue
 
-// of returns the queue of a tenant, which is always the same.
+// of returns the queue of a tenant. It always returns the same queue for a tenant.
 func (d databases) of(tenant string) *falldue.Queue {
 	hash := fnv.New32a()
 	hash.Write([]byte(tenant))
 	return d[int64(hash.Sum32())%int64(len(d))]
 }
 
-// run works on all databases until ctx ends. One that is down delays no other.
+// run works on all databases until ctx ends. A database that is down does not delay the others.
 func (d databases) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for _, q := range d {
