@@ -51,17 +51,17 @@ type RetryOptions struct {
 	// State is the state that the task must have: [StateDead], [StateCancelled] or [StateDone].
 	// Defaults to dead or cancelled. To run a done task again, set StateDone.
 	State State
-	// Fence is the fence that the task must have, such as the Fence of the [TaskInfo] that you have read. The task is
-	// then retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any fence.
+	// Fence is the fencing token that the task must have, such as the Fence of the [TaskInfo] that you have read. The task
+	// is then retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any token.
 	Fence int64
 	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
 	// enqueued after it. Metrics and [backoff.Policy.WithStartWithin] then count its wait from its
 	// enqueue. Defaults to false: the end of the sequence.
 	InPlace bool
-	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A
-	// [json.RawMessage] is stored without changes. The arguments change only if the task is retried.
-	// The task's key and its unique key stay, even if [Kind.KeyedBy] would make another key of Args:
-	// to change a key, delete the task and enqueue another one. Defaults to nil: the arguments stay.
+	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A [json.RawMessage] is stored without
+	// changes. The arguments change only if the task is retried. The task's key and its unique key stay, even if
+	// [Kind.KeyedBy] would make another key of Args: to change a key, delete the task and enqueue a new task. Defaults to
+	// nil: the arguments stay.
 	Args any
 }
 

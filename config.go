@@ -47,15 +47,16 @@ type Config struct {
 	Release string
 	// Queues configures the queues of the worker, by name. Run claims tasks only from these queues: list the queue
 	// "default" too if the worker should run its tasks. A name that ends with "*", such as "tenant:*", is a pattern: it
-	// matches queues with that beginning and at least one more character, even those that appear while the worker runs.
-	// A name is preferred to a pattern, and a longer pattern to a shorter one. The queues of a pattern take turns with
-	// its Concurrency, and each of them has the pattern's Limits. Defaults to only the queue "default".
+	// matches queues with that beginning and at least one more character, even those that appear while the worker runs. If
+	// several entries match a queue, a name takes precedence over a pattern, and a longer pattern over a shorter one. The
+	// queues of a pattern share its Concurrency in turn. The pattern's Limits apply to each of its queues separately.
+	// Defaults to only the queue "default".
 	Queues map[string]QueueConfig
 	// Concurrency is the number of handlers that run concurrently for each queue
 	// that does not set its own: 1 to 100,000. Defaults to 10.
 	Concurrency int
-	// MaxPrefetch is the greatest number of tasks that a worker claims before a handler is free for them, for each
-	// queue that does not set its own: up to 1,000. Defaults to 1,000. A negative value disables claiming ahead.
+	// MaxPrefetch is the maximum number of tasks that a worker claims before a handler is free for them, for each queue
+	// that does not set its own: up to 1,000. Defaults to 1,000. A negative value disables claiming ahead.
 	//
 	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds, estimated from recent handlers of
 	// the same kind. A worker never claims a last attempt ahead, and releases a task that has waited for a second.
@@ -66,7 +67,7 @@ type Config struct {
 	// too, since plain SQL inserts send no notification. Defaults to 1 second.
 	//
 	// Between searches a worker polls for new tasks of other processes by their IDs, so these tasks hardly start sooner
-	// with a shorter PollInterval: docs/latency.md has the times.
+	// with a shorter PollInterval: docs/latency.md lists the times.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to the worker that claimed it, if that worker does not extend the lease: 1
 	// second to 24 hours. After that, and after its policy's delay, the task is due for other workers. Workers extend
@@ -77,9 +78,9 @@ type Config struct {
 	// immediately. Defaults to 30 seconds.
 	ShutdownTimeout time.Duration
 	// StuckTimeout is how long a handler can continue after its context has ended, for whatever reason: up to 24 hours.
-	// After that the worker gives the handler up: it frees the slot for another handler, ends the run with an error that
-	// wraps [ErrStuck] and has the handler's stack, and Run does not wait for the handler. Go cannot stop the handler,
-	// so it may continue during the next attempt. A later DoneTx returns [ErrLeaseLost], and limits no longer count the
+	// After that the worker gives the handler up: another handler can start, the run ends with an error that wraps
+	// [ErrStuck] and contains the handler's stack, and Run does not wait for the handler. Go cannot stop the handler, so
+	// it may continue during the next attempt. A later DoneTx returns [ErrLeaseLost], and limits no longer count the
 	// handler. Defaults to 0: the worker waits for every handler.
 	StuckTimeout time.Duration
 	// MaxStuck is how many handlers that were given up can continue at the same time. With one more, Run stops and
@@ -114,13 +115,13 @@ type Config struct {
 	// MaxPayload is the largest size of a payload or a result, in bytes, before the Codec
 	// encodes it: up to 64 MiB. Defaults to 1 MiB.
 	MaxPayload int
-	// Codec encodes payloads and results on their way into the table and decodes them on their
-	// way out, to encrypt or compress them. Defaults to nil: they are stored as they are.
+	// Codec encodes payloads and results on their way into the table and decodes them on their way out, to encrypt or
+	// compress them. Defaults to nil: data is stored without changes.
 	Codec Codec
 
-	// Notifications lets workers start tasks of other processes as soon as they are
-	// committed, with LISTEN and NOTIFY. Only PostgreSQL has them. Defaults to the zero
-	// value: this process notifies workers that listen, and its own worker polls.
+	// Notifications lets workers start tasks of other processes as soon as they are committed, with LISTEN and NOTIFY,
+	// which only PostgreSQL has. Defaults to the zero value: this process notifies workers that listen, and its own worker
+	// polls.
 	Notifications Notifications
 
 	// TransactionPooling declares a PostgreSQL connection pooler that assigns a session to

@@ -37,17 +37,17 @@
 // A task that is enqueued in a transaction exists once the transaction commits. A [Unique] task is not stored while
 // another task holds its unique key.
 //
-// A claim gives the task to a worker. It adds one to attempts and to fence, and moves updated_at to
-// the end of a lease. The worker extends the lease while the handler runs. If the worker dies, the
-// task falls due again.
+// A claim gives the task to a worker. It adds one to attempts and to fence, and moves updated_at to the end of the
+// lease: until then, the task belongs to the worker. The worker extends the lease while the handler runs. If the worker
+// dies, the task falls due again.
 //
-// To settle a task is to record its outcome and end the claim. If the handler returns nil, the task is
-// done. If the handler returns an error, the task waits for its policy's delay, or is dead when no attempt is
-// left. The errors of [Discard], [Snooze] and [RetryAfter] ask for another outcome. Settling checks the
-// fence: a worker that lost its lease cannot settle a task that another worker runs.
+// To settle a task is to record its outcome and end the claim. If the handler returns nil, the task is done. If the
+// handler returns an error, the task waits for its policy's delay, or is dead when no attempt is left. The errors of
+// [Discard], [Snooze] and [RetryAfter] ask for another outcome. Settling compares the fence, a fencing token: a worker
+// that lost its lease cannot settle a task that another worker runs.
 //
-// A handler runs at least once. Its writes to the queue's database happen exactly
-// once if the handler ends the task in the same transaction, with [Task.DoneTx].
+// A handler runs at least once. Its writes to the queue's database happen exactly once if the handler completes the
+// task in the same transaction, with [Task.DoneTx].
 //
 // # Packages
 //

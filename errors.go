@@ -20,8 +20,8 @@ var (
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
 	ErrTimeout = outcome.ErrTimeout
-	// ErrStopping is the cause of the end of a handler's context when the handler
-	// still ran Config.ShutdownTimeout after the context of Run had ended.
+	// ErrStopping is the cause of the end of a handler's context when the handler still ran after Run's context had ended
+	// and Config.ShutdownTimeout had passed.
 	ErrStopping = outcome.ErrStopping
 	// ErrStuck is wrapped by the error of a run whose handler did not return within Config.StuckTimeout of the end
 	// of its context, and by the error of [Queue.Run] if such handlers still run.
@@ -29,8 +29,8 @@ var (
 	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
 	ErrNotCommitted = outcome.ErrNotCommitted
-	// ErrNotFound is wrapped by the errors of calls that are about one task, when there is no task with the ID. Calls
-	// about one schedule, one per-task policy or one flow return errors that wrap it, too, with a text of their own.
+	// ErrNotFound is wrapped by the error of a call about one task if no task has the ID, and by errors of calls about one
+	// schedule, per-task policy or flow that does not exist.
 	ErrNotFound = store.ErrNotFound
 	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state does not
 	// allow the change. The text names the state.

@@ -17,7 +17,7 @@ type Event struct {
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration
-	// Next is the time from the end until the task falls due again, if it does. A changed policy changes the time.
+	// Next is how long after its end the task falls due again, or 0 if it does not. A changed policy changes that time.
 	Next time.Duration
 }
 
@@ -33,11 +33,11 @@ type Hooks struct {
 	Sweep func(StatementStats)
 	// Claim is called after each claim. A claim with no Tasks was empty.
 	Claim func(StatementStats)
-	// Settle is called after each statement that settles tasks, and Extend after each statement that extends leases.
+	// Settle is called after each statement that records outcomes, and Extend after each statement that extends leases.
 	// When a statement fails, all its tasks are tried again while their leases last.
 	Settle, Extend func(StatementStats)
-	// Overtime is called once for each handler that has not returned 10 seconds after its
-	// [KindConfig.Timeout], which is Event.Took. The handler still occupies its slot.
+	// Overtime is called once for each handler that has not returned 10 seconds after its timeout. Event.Took is that
+	// timeout. The handler still counts toward Concurrency.
 	Overtime func(Event)
 	// Trouble is called after each failure of a background loop of the worker, or of package periodic. A worker logs
 	// these failures, and returns none of them. The Role of the loop is one of announcer, changes, cleaner, flows,

@@ -95,19 +95,19 @@ func (t TaskInfo) Due(p backoff.Policy) time.Time {
 
 // Progress is how far a task has come, as reported by its handler.
 type Progress struct {
-	// Fraction is from 0 to 1, to a millionth.
+	// Fraction is the finished part of the work, from 0 to 1, rounded to a millionth.
 	Fraction float64
 	Message  string
-	// Fence is the reporting run's fence. A task that runs again keeps the progress of the previous run until it
-	// reports its own.
+	// Fence is the fencing token of the run that reported. While a task runs again, the progress of the previous run stays
+	// until the new run reports.
 	Fence int64
-	// UpdatedAt is when the progress was written, by the database's clock, or zero if there is none.
+	// UpdatedAt is when the progress was written, by the database's clock, or zero without progress.
 	UpdatedAt time.Time
 }
 
 // Attempt is the record of an attempt that did not succeed.
 type Attempt struct {
-	// Attempt is the number of the attempt, and Fence the fence of its claim.
+	// Attempt is the number of the attempt, and Fence is the fencing token of its claim.
 	Attempt int
 	Fence   int64
 	// Outcome is the outcome of the attempt: OutcomeRetried, OutcomeDead or OutcomeLost.
@@ -137,9 +137,9 @@ const (
 	OutcomeRetried = Outcome(outcome.Retried)
 	// OutcomeRetriedAfter means that the attempt failed and the task runs again after the time passed to [RetryAfter].
 	OutcomeRetriedAfter = Outcome(outcome.RetriedAfter)
-	// OutcomeSnoozed means that the handler asked for a [Snooze].
+	// OutcomeSnoozed means that the handler returned [Snooze].
 	OutcomeSnoozed = Outcome(outcome.Snoozed)
-	// OutcomeRepeated means that the handler succeeded and asked to run [Again].
+	// OutcomeRepeated means that the handler returned [Again]: it succeeded, and the task runs again.
 	OutcomeRepeated = Outcome(outcome.Repeated)
 	// OutcomeDiscarded means that the task is dead because its handler returned [Discard].
 	OutcomeDiscarded = Outcome(outcome.Discarded)
@@ -148,10 +148,10 @@ const (
 	OutcomeDead = Outcome(outcome.Dead)
 	// OutcomeCancelled means that the task was cancelled while it ran. The handler's return value does not count.
 	OutcomeCancelled = Outcome(outcome.Cancelled)
-	// OutcomeExpired means that the task was cancelled instead of run, since it had not started in time.
+	// OutcomeExpired means that the task was cancelled instead of run, since it had not started by its deadline.
 	OutcomeExpired = Outcome(outcome.Expired)
-	// OutcomeLost means that the lease ended before the worker settled the task, which runs again. The handler's return
-	// value does not count, unless the statement that settled the task succeeded and its answer was lost.
+	// OutcomeLost means that the lease ended before the worker recorded the outcome, so the task is retried. The handler's
+	// return value does not count, unless the statement that recorded the outcome succeeded and only its answer was lost.
 	OutcomeLost = Outcome(outcome.Lost)
 	// OutcomeReleased means that the worker has released the task: the worker stopped while the handler
 	// ran, or the handler never began. The run uses up no attempt.

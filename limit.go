@@ -20,8 +20,8 @@ const (
 )
 
 // Limit limits the tasks of a kind or of a queue, across all workers. [AtMost], [Rate] and [InOrder] make one. The
-// database enforces the limit, and a worker that dies leaves nothing to clean up. Tasks that a limit holds back stay
-// where they are and use up no attempt.
+// database enforces the limit, and a worker that dies leaves nothing to clean up. Tasks that a limit delays keep
+// waiting and use up no attempt.
 type Limit interface {
 	// String returns the Go code that makes the limit, such as "AtMost(5).PerKey()".
 	String() string
@@ -76,14 +76,13 @@ func (l limit) inOrder() bool { return l.form == store.Sequence || l.form == sto
 // ConcurrencyLimit limits how many tasks run at a time. [AtMost] makes it.
 type ConcurrencyLimit struct{ limit }
 
-// AtMost limits how many tasks run at a time, 1 to 1,000. A task counts from its claim until
-// it is settled, or until its lease ends if its worker dies. A task that waits for a retry
-// does not count, and neither does a handler that continues after its context has ended
-// because the lease was lost.
+// AtMost limits how many tasks run at a time, 1 to 1,000. A task counts from its claim until its outcome is recorded,
+// or until its lease ends if its worker dies. A task that waits for a retry does not count, and neither does a handler
+// that continues after its context has ended because the lease was lost.
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
 // PerKey returns a limit that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
-// ([KeyOf]) it counts the tasks of each value of that part. It does not limit tasks without a key, or without the part.
+// ([KeyOf]), the tasks of each value of that part count. Tasks without a key, or without the part, are not limited.
 func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
 	l.limit = l.perKeyOr(part)
 	return l
@@ -106,7 +105,7 @@ func (l RateLimit) Burst(n int) RateLimit {
 }
 
 // PerKey returns a rate that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
-// ([KeyOf]) it counts the tasks of each value of that part. It does not limit tasks without a key, or without the part.
+// ([KeyOf]), the tasks of each value of that part count. Tasks without a key, or without the part, are not limited.
 func (l RateLimit) PerKey(part ...string) RateLimit {
 	l.limit = l.perKeyOr(part)
 	return l

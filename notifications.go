@@ -18,8 +18,8 @@ import (
 // that notify one after the other, so use this only if workers listen. [Queue.Wake] notifies in
 // each mode. Workers find all other tasks by polling ([Config].PollInterval).
 type Notifications struct {
-	// Listen makes the worker start tasks of other processes immediately. Package pgnotify
-	// makes such a function, and package pgxqueue sets one.
+	// Listen makes the worker start tasks of other processes immediately. Package pgnotify makes such a function, and
+	// package pgxqueue sets Listen itself.
 	//
 	// Listen calls wake with the text of each notification on channel, and once with "" when
 	// it has begun to listen. A text has the names of queues, separated by spaces, or is ""

@@ -6,10 +6,10 @@ import (
 	"github.com/falldue/falldue/internal/control"
 )
 
-// Subject selects tasks that are paused together or get a new policy together: the tasks of a
-// queue, of a kind, with a per-task policy, or with a key. If several fields are set, it selects
-// the tasks that match all of them. Policy is the key of a per-task policy: TaskInfo.Policy, or
-// [backoff.Policy.Key]. Key is a task key, or the Key of a [TaskInfo].
+// Subject selects tasks that are paused together or get a new policy together: the tasks of a queue, of a kind, with a
+// per-task policy, or with a key. If several fields are set, the Subject selects the tasks that match all of them.
+// Policy is the key of a per-task policy: TaskInfo.Policy, or [backoff.Policy.Key]. Key is a task key, or the Key of a
+// [TaskInfo].
 type Subject struct {
 	Queue, Kind, Policy, Key string
 }

@@ -12,17 +12,16 @@ type SubscribeOptions struct {
 	Kinds []string
 	// Outcomes are the outcomes of the events. [OutcomeNone] stands for the start of a run. Defaults to all.
 	Outcomes []Outcome
-	// Buffer is how many events can wait to be received. Further events are dropped. Defaults to 1,000, which also
-	// replaces a number below 1.
+	// Buffer is how many events can wait to be received. Further events are dropped. A number below 1 means the default,
+	// 1,000.
 	Buffer int
 }
 
 // defaultBuffer is the default of SubscribeOptions.Buffer.
 const defaultBuffer = 1000
 
-// Subscription receives the events of the worker in this process. [Queue.Subscribe] makes
-// it. Workers do not wait for it: an event that finds the buffer full is dropped and
-// counted.
+// Subscription receives the events of the worker in this process. [Queue.Subscribe] makes one. Workers do not wait for
+// a Subscription: while its buffer is full, events are dropped and counted.
 type Subscription struct {
 	options SubscribeOptions
 	leave   func(*Subscription)
@@ -48,8 +47,8 @@ func (s *Subscription) Events() <-chan Event { return s.events }
 // Dropped returns how many events have been dropped because the buffer was full.
 func (s *Subscription) Dropped() int64 { return s.dropped.Load() }
 
-// Close ends the subscription and closes its channel, after the events that are in it.
-// Close may be called more than once.
+// Close ends the subscription and closes its channel. Events already in the channel can still be received. Close may be
+// called more than once.
 func (s *Subscription) Close() {
 	s.leave(s)
 	s.mu.Lock()

@@ -121,10 +121,9 @@ func (t Task[A]) Progress(fraction float64, message string) {
 // [ErrInvalid] if a kind is invalid or is registered twice, or if fn or one of the middleware
 // is nil.
 //
-// fn returns nil when the task is done, and an error when the task must be retried under its
-// policy. The errors of [Discard], [Snooze] and [RetryAfter] ask for another outcome. fn runs
-// at least once for each task, and again if its worker dies before the task is settled. See
-// [Task.DoneTx] for writes that must happen exactly once.
+// fn returns nil when the task is done, and an error when the task must be retried under its policy. The errors of
+// [Discard], [Snooze] and [RetryAfter] ask for another outcome. fn runs at least once for each task, and again if its
+// worker dies before the outcome is recorded. See [Task.DoneTx] for writes that must happen exactly once.
 //
 // If fn panics, the attempt fails with a [PanicError]. If the payload cannot be decoded as an
 // A, the attempt fails without calling fn.

@@ -54,7 +54,7 @@ func ByKind() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKind}} }
 // EnqueueOptions.Key.
 func ByKey(key string) UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByKey, Key: key}} }
 
-// Conflict selects the treatment of a new task if another task holds its unique key.
+// Conflict selects what happens to a new task if another task, the holder, holds its unique key.
 type Conflict int
 
 // The values of Conflict.
@@ -64,9 +64,9 @@ const (
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
 	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the due
-	// time of the new task, and keeps its ID, queue, priority, attempts and all else. If the holder runs, the new task
-	// is stored and takes the key. If the holder is finished and its time For has not passed, the new task is skipped. A
-	// holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
+	// time of the new task, and keeps its ID, queue, priority, attempts and everything else. If the holder runs, the new
+	// task is stored and takes the key. If the holder is finished and its time For has not passed, the new task is
+	// skipped. A holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
 	// EnqueueOptions.Key: if the new task has another key, the error wraps [ErrInvalid].
 	ConflictReplace
 )
@@ -91,8 +91,8 @@ func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueB
 // ErrExists is wrapped by [ExistsError].
 var ErrExists = errors.New("falldue: the task exists")
 
-// ExistsError is the error of an enqueue with [ConflictFail] if another task holds the
-// unique key, and of [Queue.Retry] if an unfinished one does. It wraps [ErrExists].
+// ExistsError is the error of an enqueue with [ConflictFail] if another task holds the unique key, and of [Queue.Retry]
+// if an unfinished task holds it. It wraps [ErrExists].
 type ExistsError struct {
 	// ID is the ID of the holder, or 0 if the holder would be an earlier task of the same call.
 	ID int64

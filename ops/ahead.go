@@ -19,10 +19,10 @@ type Run struct {
 
 // Future lists the next attempts of a task if all of them fail, and handlers take no time.
 type Future struct {
-	// Runs are the next attempts in their order. A running attempt is not among them.
+	// Runs are the next attempts in order, without a running attempt.
 	Runs []Run
-	// GivenUp reports whether the task is dead after the last of Runs, or at its next
-	// claim if there are none and it is not finished. Otherwise more attempts follow.
+	// GivenUp reports whether the task is dead after the last of Runs. If Runs is empty, it reports whether an unfinished
+	// task is dead at its next claim. If GivenUp is false, more attempts follow.
 	GivenUp bool
 }
 

@@ -15,7 +15,7 @@ import (
 type Deed struct {
 	At time.Time // set by [Ops.Record]
 	falldue.Note
-	// Action is a word such as retry, and Target names the changed object, such as task 5.
+	// Action is a word such as retry, and Target names what was changed, such as task 5.
 	Action, Target string
 	// Changed is how many tasks, schedules, pauses or policies were changed.
 	Changed int64
@@ -24,9 +24,9 @@ type Deed struct {
 // The lengths up to which a deed is kept.
 const mostDeedWord, mostDeedText = 200, 4000
 
-// Record stores a deed for [Ops.Audit]. Texts are cut after 200 characters, and Why and Target after 4,000. Changes
-// through this package or a [falldue.Queue] are not recorded automatically: package dash records the changes of its
-// users.
+// Record stores a deed for [Ops.Audit]. Why and Target are cut after 4,000 characters, and other texts after 200.
+// Changes through this package or a [falldue.Queue] are not recorded automatically: package dash records the changes of
+// its users.
 func (o *Ops) Record(ctx context.Context, d Deed) error {
 	if d.Action == "" {
 		return fmt.Errorf("ops: %w: an audit entry without an Action", falldue.ErrInvalid)
@@ -37,7 +37,7 @@ func (o *Ops) Record(ctx context.Context, d Deed) error {
 	})
 }
 
-// Audit returns the last deeds, newest first, up to limit. They are kept for 90 days.
+// Audit returns up to limit deeds, newest first. Deeds are kept for 90 days.
 func (o *Ops) Audit(ctx context.Context, limit int) ([]Deed, error) {
 	rows, err := o.store.Audit(ctx, limit)
 	list := make([]Deed, len(rows))

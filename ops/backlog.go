@@ -15,7 +15,7 @@ import (
 
 // Backlog contains the tasks that wait at one moment, for [Scenario].
 type Backlog struct {
-	// Kind is the kind of all its tasks, or "" if they have any kind.
+	// Kind is the kind of all tasks in the backlog, or "" for tasks of any kind.
 	Kind string
 	// Tasks is the number of tasks that wait or run.
 	Tasks  int64

@@ -34,10 +34,10 @@ type BulkOptions struct {
 
 // BulkReport is the result of a change of many tasks.
 type BulkReport struct {
-	// Changed is the number of tasks that were changed or, in a dry run, would have been.
+	// Changed is the number of tasks that were changed, or in a dry run, would have been changed.
 	Changed int64
-	// Left is the number of tasks that matched the filter and were not changed: they run, or another caller changed
-	// them at the same time.
+	// Left is the number of tasks that matched the filter but were left as they are, because they run, or because another
+	// caller changed them at the same time.
 	Left int64
 	// Failed is the number of tasks that could not be changed, because the database rejected the change (for example,
 	// a trigger or a foreign key of yours), another transaction held a lock on the row, or another task holds the
@@ -46,7 +46,7 @@ type BulkReport struct {
 	Failures []BulkFailure
 	// Undecodable is the number of tasks that were not changed because Config.Codec cannot decode their payloads or
 	// results, so it is not known whether Filter.Match matches them. [Ops.Tasks] without a Match lists them, with their
-	// DecodeError. It is 0 without a Match.
+	// DecodeError. Undecodable is 0 without a Match.
 	Undecodable int64
 	// After is the ID up to which all tasks have been examined. To continue there, set
 	// BulkOptions.After to After.
@@ -78,10 +78,10 @@ var errLocked = errors.New("falldue: another transaction has locked the task")
 
 // CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel] does. It changes
 // them in the order of their IDs, 500 in a transaction: tasks that are enqueued in the meantime are cancelled, too. The
-// Phase of the filter is the phase when a task is read.
+// Phase of the filter is compared with a task's phase when the task is read.
 //
 // A task that cannot be changed is in the report, and does not stop the call, unless all of the first 100 fail. If ctx
-// ends, CancelMany finishes the current batch and returns ctx's error, and the report has the ID from which to
+// ends, CancelMany finishes the current batch and returns ctx's error. BulkReport.After is then the ID from which to
 // continue. If a batch is repeated, no task is changed twice.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
@@ -97,24 +97,25 @@ func (o *Ops) DeleteMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bu
 	return o.changeMany(ctx, store.ActDelete, f, opts)
 }
 
-// RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does, or tasks of
-// another final state if the filter has one. BulkOptions.Spread sets when the tasks fall due.
-// Otherwise RetryMany is like [Ops.CancelMany].
+// RetryMany retries the dead tasks that match a filter, as [falldue.Queue.Retry] does. If the filter has the State done
+// or cancelled, RetryMany retries tasks in that state. BulkOptions.Spread sets when the tasks fall due. Otherwise
+// RetryMany is like [Ops.CancelMany].
 func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
-// RunNowMany makes the waiting tasks that match a filter due: those that back off after a failure, are snoozed or were
-// enqueued for later. Their attempts, their policies and their places in sequences stay. Due and running tasks do not
-// change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due later than
-// before. Otherwise RunNowMany is like [Ops.CancelMany].
+// RunNowMany makes the waiting tasks that match a filter due. A waiting task backs off after a failure, is snoozed or
+// was enqueued for later. The attempts, the policies and the places in sequences of the tasks stay. Due and running
+// tasks do not change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due
+// later than before. Otherwise RunNowMany is like [Ops.CancelMany].
 func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {
 	return o.changeMany(ctx, store.ActRunNow, f, opts)
 }
 
-// RunNow makes a waiting task due, as [Ops.RunNowMany] does. The worker of this process looks for it immediately, and so
-// do workers that listen. Other workers find it at their next poll. The error wraps [falldue.ErrNotFound] if
-// the task does not exist, and [falldue.ErrWrongState] if it is finished or blocked. It wraps [falldue.ErrRunning] if it runs.
+// RunNow makes a waiting task due, as [Ops.RunNowMany] does. The worker of this process looks for the task immediately,
+// and so do workers that listen ([falldue.Notifications]). Other workers find the task at their next poll. The error
+// wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrWrongState] if it is finished or blocked, and
+// [falldue.ErrRunning] if it runs.
 func (o *Ops) RunNow(ctx context.Context, id int64) error {
 	acted, err := o.store.Act(ctx, store.ActParams{Action: store.ActRunNow, IDs: []int64{id}, Wait: true})
 	if err != nil {

@@ -30,13 +30,13 @@ type TaskChange struct {
 	Params *falldue.EnqueueParams
 }
 
-// ChangeTask changes a task that waits: its time, its queue, its priority, or its arguments. Its attempts and its
-// policy stay. A running task is never changed. A task of a dead worker waits again when its lease has expired. The
-// task gets a new fence and, in a sequence, the place of its new time.
+// ChangeTask changes the due time, queue, priority or arguments of a waiting task. The task's attempts and policy stay.
+// A running task is never changed. A task of a dead worker counts as waiting when its lease has expired. The change
+// gives the task a new fencing token. In a sequence, the new due time decides the task's place.
 //
 // The error wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrRunning] if it runs,
-// [falldue.ErrWrongState] if it is finished or blocked or has another fence, and [falldue.ErrInvalid] for a value that is not
-// allowed. It is a [falldue.ExistsError] if an unfinished task holds the new unique key.
+// [falldue.ErrWrongState] if it is finished or blocked or has another fencing token, and [falldue.ErrInvalid] for a
+// value that is not allowed. It is a [falldue.ExistsError] if an unfinished task holds the new unique key.
 func (o *Ops) ChangeTask(ctx context.Context, id int64, to TaskChange) error {
 	for try := 0; ; try++ {
 		t, err := o.store.Task(ctx, id)

@@ -26,14 +26,13 @@ func (o *Ops) Counts(ctx context.Context) ([]Count, error) {
 	return countsOf(rows), err
 }
 
-// EstimateCounts estimates what [Ops.Counts] returns, in a time that does not grow with the
-// number of tasks. [Count].Estimated reports which numbers are estimates; numbers of few tasks
-// are exact. PostgreSQL counts the tasks in a sample of the table's pages, MySQL and MariaDB
-// estimate how many entries parts of the index have, and SQLite and TiDB count the tasks in
-// ranges of IDs, as do MySQL and MariaDB with more than 1,000 lanes. A group of few tasks may
-// be missing if there are more than 1,000 lanes.
+// EstimateCounts estimates what [Ops.Counts] returns, in a time that does not grow with the number of tasks.
+// [Count].Estimated reports which numbers are estimates; numbers of few tasks are exact. PostgreSQL counts the tasks in
+// a sample of the table's pages, MySQL and MariaDB estimate how many entries parts of the index have, and SQLite and
+// TiDB count the tasks in ranges of IDs. With more than 1,000 lanes, MySQL and MariaDB also count in ranges of IDs, and
+// a group of few tasks may be missing.
 //
-// An Ops remembers the numbers for ten times as long as it took to find them.
+// An Ops remembers the numbers for ten times as long as it took to compute them.
 func (o *Ops) EstimateCounts(ctx context.Context) ([]Count, error) {
 	return o.estimates.get(ctx, o.store.EstimateCounts)
 }

@@ -18,7 +18,7 @@ const (
 	Fine Level = iota
 	// Unchecked: the check could not run, because of a missing permission or the time limit, for example.
 	Unchecked
-	// Attention: a person should look at it.
+	// Attention: a person should look at the finding.
 	Attention
 	// Broken: something does not work.
 	Broken

@@ -12,15 +12,15 @@ import (
 // Diff is the effect of another policy for a kind on the tasks that wait now.
 type Diff struct {
 	Kind string
-	// Tasks is the number of waiting tasks that follow the policy of the kind. Own is the number of tasks with a
-	// per-task policy, which they keep; the other fields don't count these.
+	// Tasks is the number of waiting tasks that follow the policy of the kind. Own is the number of tasks with a per-task
+	// policy. Such tasks keep their policy, and no other field counts them.
 	Tasks, Own int64
-	// AtOnce is the number of tasks that wait under the current policy, and would be due
-	// immediately under the new one. Sooner and Later are how many others would be due earlier or later.
+	// AtOnce is the number of tasks that wait under the current policy, and would be due immediately under the new one.
+	// Sooner and Later are how many other tasks would be due earlier or later.
 	AtOnce, Sooner, Later int64
-	// Exhausted is the number of tasks that have an attempt left under the current policy, and none
-	// under the new one: they become dead when they fall due. Limits of elapsed time, and of the
-	// attempts of single tasks, are not considered.
+	// Exhausted is the number of tasks that have an attempt left under the current policy, and none under the new one:
+	// such tasks become dead when they fall due. Limits on elapsed time, and the MaxAttempts of single tasks, are not
+	// considered.
 	Exhausted int64
 	// Before and After are the loads under the current and the new policy.
 	Before, After Load

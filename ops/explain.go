@@ -45,10 +45,11 @@ type Plan struct {
 // explainedLanes is the number of lanes from which the explained claims take tasks.
 const explainedLanes = 100
 
-// Explain returns the statements that workers of a queue send for the lanes that it has now, with the server's plans.
+// Explain returns the statements that workers of a queue send for the queue's current lanes, with the server's plans.
 // It leaves out enqueues, and the additional statements for some tasks, such as unique tasks, tasks of flows and tasks
-// with progress. Explain changes and locks nothing, but servers require the permissions to do so. Lanes with an unknown
-// policy are shown with the default policy, and limits come from live workers. There is no plan if no task waits.
+// with progress. Explain changes and locks nothing, but servers require the permissions of the explained statements.
+// Lanes with an unknown policy are shown with the default policy, and limits come from live workers. There is no plan
+// if no task waits.
 func (o *Ops) Explain(ctx context.Context, queue string) ([]Plan, error) {
 	now, err := o.snapshot(ctx)
 	if err != nil {

@@ -18,15 +18,14 @@ import (
 type Failures struct {
 	// Groups are the failures by kind and error, the largest group first.
 	Groups []FailureGroup
-	// Tasks is the number of tasks in Groups, and More reports whether there are others that have not
-	// been read.
+	// Tasks is the number of tasks in Groups, and More reports whether there are failed tasks that have not been read.
 	Tasks int
 	More  bool
 	// At is the time of the database's clock, or zero if nothing was read.
 	At time.Time
 }
 
-// Of returns the failures of a kind.
+// Of returns only the failures of a kind.
 func (f Failures) Of(kind string) Failures {
 	of := Failures{More: f.More, At: f.At}
 	for _, g := range f.Groups {
@@ -45,20 +44,20 @@ func (g FailureGroup) String() string {
 	return fmt.Sprintf("%q (%s, such as %s)", g.Error, words.Count(int64(g.Waiting+g.Dead), "task"), words.Names(g.Examples))
 }
 
-// FailureGroup is the tasks of a kind in a queue whose last errors are alike.
+// FailureGroup describes the tasks of a kind in a queue whose last errors are alike.
 type FailureGroup struct {
 	Queue, Kind string
 	// Error is the beginning of the text that the errors have in common. Parts that differ from task
 	// to task, such as numbers and quoted texts, are "…".
 	Error string
-	// Waiting is how many of the tasks will be retried, and Dead how many are dead.
+	// Waiting is how many tasks of the group will be retried, and Dead is how many are dead.
 	Waiting, Dead int
-	// First is when the group's failures began, as far as is known: the earliest time of a last failure or, in the 20
-	// largest groups, the first failure of the task with the most attempts. Last is the latest failure. A time
-	// includes the jitter of the failure, up to the present.
+	// First is when the group's failures began, as far as is known. In the 20 largest groups, it is the first failure of
+	// the task with the most attempts, and in other groups the earliest last failure of a task. Last is the latest
+	// failure. Both times can be later than the failure by its jitter, but not later than now.
 	First, Last time.Time
-	// Earlier reports whether the failures may have begun before First, since tasks that have not been read may have
-	// failed before, or attempts of the tasks that were read are not recorded.
+	// Earlier reports whether the failures may have begun before First: not all tasks were read, or not all attempts of
+	// the tasks are recorded.
 	Earlier bool
 	// Newest is the ID of the task that failed at Last, and Examples are up to 3 IDs of the group,
 	// with Newest first.
@@ -84,10 +83,9 @@ const (
 	mostExamples = 3
 )
 
-// Failures groups the tasks that have failed, and are dead or wait for a retry, by their last
-// errors. It jumps from lane to lane, and reads the newest tasks and the oldest of 200 lanes of all kinds: 10,000
-// tasks at most, with one or two statements for ten lanes or more. Tasks that run are left out. [Monitor.Failures] costs
-// less if there are very many lanes.
+// Failures groups the tasks that have failed, and are dead or wait for a retry, by their last errors. It reads the
+// newest and the oldest failed tasks of up to 200 lanes, up to 10,000 tasks in all. One or two statements cover ten
+// lanes or more. Tasks that run are left out. [Monitor.Failures] costs less if there are very many lanes.
 func (o *Ops) Failures(ctx context.Context) (Failures, error) {
 	s := o.newSurvey()
 	if err := s.all(ctx, snapshot{}); err != nil {

@@ -17,8 +17,8 @@ import (
 // Filter selects the tasks that match all of its fields. A zero field matches all tasks.
 type Filter struct {
 	Queue, Kind string
-	// Key is the key of [falldue.EnqueueOptions], or of a [falldue.TaskInfo]. A key with parts ([falldue.KeyOf]) also
-	// matches the keys that have these parts. Parts are not indexed: the database reads all tasks that match the
+	// Key is the task key, as in [falldue.EnqueueOptions] or in a [falldue.TaskInfo]. A key with parts ([falldue.KeyOf])
+	// also matches the keys that have these parts. Parts are not indexed: the database reads all tasks that match the
 	// other fields.
 	Key   string
 	State falldue.State
@@ -30,11 +30,11 @@ type Filter struct {
 	// OlderThan matches tasks that were enqueued at least this long ago, and NewerThan tasks that were enqueued less
 	// than this long ago, by the database's clock. Each is at most 36,500 days.
 	OlderThan, NewerThan time.Duration
-	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such as {"order": 42}, matches
-	// payloads that have its fields with the same values. If a value is an array, the payload's array must contain each
-	// of its elements. Any other text matches payloads in which it occurs, without regard to white space outside of
+	// Match is matched with payloads as Config.Codec decodes them. A JSON object, such as {"order": 42}, matches payloads
+	// that have its fields with the same values. If a value is an array, the payload's array must contain each of its
+	// elements. Any other text matches payloads in which the text occurs, without regard to white space outside of
 	// strings. Match has at most 64 KiB. Payloads are not indexed: see Phase. A task whose payload or result the codec
-	// cannot decode does not match, and is counted: [Page].Undecodable, [BulkReport].Undecodable.
+	// cannot decode does not match, and is counted in [Page].Undecodable or [BulkReport].Undecodable.
 	Match string
 }
 

@@ -65,8 +65,8 @@ func BusyQueues(workers []Worker) (list []QueueHandlers) {
 	return list
 }
 
-// Capacity returns how many handlers of live workers can run tasks of a kind concurrently, or tasks of any kind if it
-// is "". A stopping worker counts as 0. Limits may allow fewer tasks.
+// Capacity returns how many handlers of live workers can run tasks of a kind concurrently. kind "" means tasks of any
+// kind. A stopping worker counts as 0. Limits may allow fewer tasks.
 func Capacity(workers []Worker, kind string) (n int) {
 	for _, w := range workers {
 		if _, handles := w.Kinds[kind]; w.Live() && !w.Stopping && (kind == "" || handles) {

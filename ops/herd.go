@@ -26,17 +26,17 @@ type Outage struct {
 	Seed uint64
 }
 
-// Herd is the load of the retries after an outage. All times count from the failures.
-// Handlers take no time in it.
+// Herd is the load of the retries after an outage. All times count from the failures. Handlers are assumed to take no
+// time.
 type Herd struct {
-	// Retries has the times of the retries of each task. Retries[i][k] is retry k+1 of task i.
-	// A task that is given up has fewer retries than the others.
+	// Retries contains the times of the retries of each task: Retries[i][k] is the time of retry k+1 of task i. A task
+	// that is given up has fewer retries than the others.
 	Retries [][]time.Duration
 	// Bucket is the length of an interval.
 	Bucket time.Duration
-	// Load is how many retries each interval has, from the failures to the last retry.
+	// Load is the number of retries in each interval, from the failures to the last retry.
 	Load []int
-	// Peak is the greatest load, and PeakAt when the first interval with it begins.
+	// Peak is the largest element of Load, and PeakAt is when the first interval with Peak begins.
 	Peak   int
 	PeakAt time.Duration
 	// Idle is the share of intervals without a retry, 0 to 1.
@@ -47,8 +47,8 @@ type Herd struct {
 
 const maxBuckets = 100_000
 
-// Stampede returns the load of the retries when tasks fail at the same time, after the picture of ananthakumaran,
-// "Visualization of backoff functions". It returns an error if ctx ends, the policy is invalid, or a field of o is out
+// Stampede returns the load of the retries when tasks fail at the same time, as in the picture in "Visualization of
+// backoff functions" by ananthakumaran. It returns an error if ctx ends, the policy is invalid, or a field of o is out
 // of range.
 func Stampede(ctx context.Context, p backoff.Policy, o Outage) (Herd, error) {
 	if err := p.Err(); err != nil {

@@ -16,9 +16,9 @@ type HistoryFilter struct {
 	// Step is the length of a span: a minute, ten minutes or an hour. Defaults to a minute. Minutes are kept for
 	// 26 hours, ten minutes for 8 days, and hours for 90 days.
 	Step time.Duration
-	// Queue and Kind select a queue and a kind. "" is all.
+	// Queue and Kind select a queue and a kind. "" means all.
 	Queue, Kind string
-	// ByQueue returns a span for each queue, and ByKind for each queue and kind, instead of one for all.
+	// ByQueue returns a separate [Span] for each queue, and ByKind for each queue and kind, instead of one for all.
 	ByQueue, ByKind bool
 }
 
@@ -99,12 +99,12 @@ func (t Times) Add(other Times) Times {
 	return t
 }
 
-// History returns how many runs ended in each span of time, and how. Workers write these numbers up to 70 seconds late,
-// with gaps where the database was unavailable. A span is missing if no run ended and no worker measured the waiting
-// tasks in it. A worker with [falldue.Config.NoHistory] writes nothing. The cost grows with the number of spans, queues
-// and kinds, and not with the number of tasks.
+// History returns how many runs ended in each span of time, and how. Workers write these numbers up to 70 seconds late.
+// The numbers have gaps where the database was unavailable. A span is missing if no run ended and no worker measured
+// the waiting tasks in it. A worker with [falldue.Config.NoHistory] writes nothing. The cost grows with the number of
+// spans, queues and kinds, and not with the number of tasks.
 //
-// Kinds of a queue beyond the first 200 of a minute count as the kind "".
+// After the first 200 kinds of a queue in a minute, all further kinds count as the kind "".
 func (o *Ops) History(ctx context.Context, f HistoryFilter) ([]Span, error) {
 	if f.Step == 0 {
 		f.Step = time.Minute

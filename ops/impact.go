@@ -16,26 +16,25 @@ import (
 // Effect counts the changes that an override of policies makes to the tasks of its subject that wait now.
 type Effect struct {
 	Subject falldue.Subject
-	// Diff counts the tasks that follow the override and whose policies are known. Its Kind
-	// is the subject's. Own is how many have a per-task policy, which they keep.
-	// For an override with steps, AtOnce and Exhausted belong to the step with the most,
-	// and Sooner and Later to the first. After has all steps, and the end.
+	// Diff counts the tasks that follow the override and whose policies are known. Its Kind is the subject's. Own is how
+	// many tasks have a per-task policy, which they keep. For an override with steps, AtOnce and Exhausted are the numbers
+	// of the step with the most such tasks, and Sooner and Later the numbers of the first step. After includes all steps,
+	// and the end of the override.
 	Diff
-	// Unknown is the number of failed tasks that follow the override and whose policy is not
-	// known: any of them may become due immediately. UnknownExhausted is how many of them would
-	// have no attempt left.
+	// Unknown is the number of failed tasks that follow the override and whose policy is not known: any of these tasks may
+	// become due immediately. UnknownExhausted is how many of these tasks would have no attempt left.
 	Unknown, UnknownExhausted int64
 	// Kept is the number of tasks of the subject that still follow a more specific override.
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
 	Replaces *Override
-	// AtEnd is the number of tasks that become due when the override ends at its time: under the
-	// code's policy they would have been due earlier.
+	// AtEnd is the number of tasks that become due at the moment when the override ends at its Until, since they would
+	// have been due earlier under the code's policy.
 	AtEnd int64
 }
 
-// Drastic reports whether an override makes more than a number of tasks due immediately or dead,
-// or may do so, since their policies are not known.
+// Drastic reports whether an override makes, or could make, more than most tasks due immediately or dead. Tasks with an
+// unknown policy count.
 func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }
@@ -213,7 +212,7 @@ func newLimit(o backoff.Override) int {
 	return one
 }
 
-// The shortest and the longest time of [Profile.Release].
+// The shortest and the longest duration of a release ([Profile.Release]).
 const (
 	MinRelease = 5 * time.Second
 	MaxRelease = 7 * 24 * time.Hour

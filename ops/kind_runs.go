@@ -14,8 +14,8 @@ import (
 type KindRuns struct {
 	Kind string
 	Runs
-	// Over is the time in which they were counted: up to five minutes, or about 30 seconds if most
-	// attempts failed in these.
+	// Over is the time in which the runs were counted: the last five minutes at most, or about the last 30 seconds if most
+	// attempts failed in that time.
 	Over time.Duration
 }
 
@@ -42,8 +42,8 @@ func (k KindRuns) String() string {
 	return fmt.Sprintf("%s of %s (%.0f%%) failed in the last %s", words.Number(k.Failed), words.Count(k.Done+k.Failed, "attempt"), 100*k.Ratio(), words.Span(k.Over.Round(time.Second)))
 }
 
-// RunsByKind returns how the runs of each kind have ended on the live workers of a list. The kind
-// with the greatest share of failures comes first.
+// RunsByKind returns how the runs of each kind have ended on the live workers of a list. The kind with the largest
+// share of failures comes first.
 func RunsByKind(workers []Worker) (list []KindRuns) {
 	latest, recent := map[string]KindRuns{}, map[string]KindRuns{}
 	for _, w := range workers {

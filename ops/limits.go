@@ -14,24 +14,24 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Limit is a limit that live workers apply, with its state.
+// Limit describes a limit that live workers apply, and its current state.
 type Limit struct {
-	// Owner is the kind or the queue of the limit, such as kind mail, and Text the Go code that makes the limit, such as
-	// AtMost(20).
+	// Owner is the kind or the queue of the limit, such as kind mail, and Text is the Go code that makes the limit, such
+	// as AtMost(20).
 	Owner, Text string
-	// Definitions are the definitions of the limit, if the workers differ, as two releases do during a deploy,
-	// and Without are the workers that have the kind or the queue and not the limit. Text and the fields below are of the
-	// definition that admits the most tasks, which is in effect if no worker is without the limit.
+	// Definitions are the different definitions of the limit, if workers define it differently, as during a deploy.
+	// Without are the workers that have the kind or the queue, but not the limit. Text and the fields below describe the
+	// definition that admits the most tasks, which is in effect if all workers have the limit.
 	Definitions []LimitDefinition
 	Without     []string
-	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. If so, the fields
-	// below are zero.
+	// PerKey reports whether each task key, or each queue that a pattern matches, has its own limit. In this case, the
+	// fields below are zero.
 	PerKey bool
-	// Most is how many tasks the limit admits, and Room is how many more it admits now. Wait is the time until it
-	// has room again, or 0 if it has room or the time is unknown.
+	// Most is how many tasks the limit admits, and Room is how many more tasks it admits now. Wait is the time until the
+	// limit admits another task, or 0 if it admits one now or the time is unknown.
 	Most, Room int
 	Wait       time.Duration
-	// Tasks has the IDs of the tasks that count now, as far as they are known.
+	// Tasks has the IDs of the tasks that count toward the limit now, as far as these IDs are known.
 	Tasks []int64
 
 	keyed store.Limit // the limit, if HasKeys
@@ -138,9 +138,9 @@ type KeyLimit struct {
 // Taken returns how many tasks count toward the limit now: Most - Room, or 0 if that is negative.
 func (l KeyLimit) Taken() int { return max(l.Most-l.Room, 0) }
 
-// FullestKeys returns up to most keys of a limit that [Ops.Limits] returned: the keys with the most tasks that count now,
-// the fullest first. It reads up to 10,000 permits of the limit, and bounded reports whether there may be more. It returns
-// no keys unless [Limit.HasKeys].
+// FullestKeys returns up to most keys of a limit that [Ops.Limits] returned: the keys for which the most tasks count
+// now, the fullest first. It reads up to 10,000 permits of the limit (a permit is the right of a task to run), and
+// bounded reports whether there may be more. FullestKeys returns no keys if [Limit.HasKeys] is false.
 func (o *Ops) FullestKeys(ctx context.Context, l Limit, most int) (keys []KeyLimit, bounded bool, err error) {
 	if !l.HasKeys() {
 		return nil, false, nil

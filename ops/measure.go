@@ -18,7 +18,7 @@ import (
 
 // Benchmark configures [Measure].
 type Benchmark struct {
-	// Schema is [falldue.Config]'s.
+	// Schema is the PostgreSQL schema for the tables, as in [falldue.Config].
 	Schema string
 	// Tasks is the number of tasks to store and to run, up to [MaxMeasured] (default 20,000).
 	Tasks int
@@ -28,7 +28,7 @@ type Benchmark struct {
 	Starts int
 }
 
-// MaxMeasured is the greatest number of tasks of a [Benchmark]. The limit keeps a caller from filling the disk by
+// MaxMeasured is the maximum number of tasks of a [Benchmark]. The limit keeps a caller from filling the disk by
 // mistake.
 const MaxMeasured = 10_000_000
 
@@ -38,10 +38,10 @@ type Measurement struct {
 	Measure string
 	// Tasks is how many tasks were measured.
 	Tasks int
-	// PerSecond is how many tasks were stored or run in a second. "start" has none.
+	// PerSecond is how many tasks were stored or run in a second. For "start", it is 0.
 	PerSecond float64
-	// Half of the tasks started within Median after they were stored, and 99 of 100 within
-	// P99. Only "start" has them.
+	// Half of the tasks started within Median after they were stored, and 99 of 100 within P99. Both are 0 for all other
+	// measures.
 	Median, P99 time.Duration
 }
 
@@ -55,14 +55,14 @@ const (
 )
 
 // Measure measures how many tasks a process can store and run on db, with handlers that do nothing, and how soon a
-// worker starts a task that another process has stored. It calls report with each measure as soon as it is known. A
-// quarter of the tasks, or as many as two seconds allow, are stored one by one, and the others 1,000 at a time. Then
-// all of them run. After that, more tasks are stored one by one, each when the previous one has started. If report
-// returns an error, Measure ends with it.
+// worker starts a task that another process has stored. It calls report with each [Measurement] as soon as the result
+// is known. A quarter of the tasks, or as many as two seconds allow, are stored one by one, and the others 1,000 at a
+// time. Then all tasks run. After that, more tasks are stored one by one, each when the previous task has started. If
+// report returns an error, Measure ends with it.
 //
-// Measure creates tables of its own, with names that no other tables have, and drops them when it ends, even after ctx
-// has ended. The server is busy in the meantime. The results depend on the size of the pool: Measure uses about 20
-// connections.
+// Measure creates separate tables, with names that no other tables have, and drops these tables when it ends, even
+// after ctx has ended. The server is busy in the meantime. The results depend on the size of the pool: Measure uses
+// about 20 connections.
 func Measure(ctx context.Context, db *sqlx.DB, b Benchmark, report func(Measurement) error) (err error) {
 	b.Tasks, b.Handlers, b.Starts = cmp.Or(b.Tasks, 20_000), cmp.Or(b.Handlers, 100), cmp.Or(b.Starts, 200)
 	switch {

@@ -31,15 +31,16 @@ type Overdue struct {
 // no problem.
 func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 
-// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan, or than a minute if
-// that is 0. Up to 36,500 days are allowed. Running tasks are not overdue, nor are paused ones ([falldue.Queue.Pause]).
-// Delays follow the policies that [Ops.Policies] returns, and limits come from live workers. A task that failed before
-// counts as due a day after its failure if its policy is not known. A limit counts as the reason if it has no room in
-// five reads within a tenth of a second.
+// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan: up to 36,500 days,
+// and 0 means a minute. Running and paused tasks ([falldue.Queue.Pause]) are not overdue. Delays follow the policies
+// that [Ops.Policies] returns, and limits come from live workers. A task that failed before counts as due a day after
+// its failure if its policy is not known. A limit counts as the reason if it has no room in five reads within a tenth
+// of a second.
 //
-// Overdue jumps from lane to lane in the index, and costs no more if more tasks wait. With an
-// error, tasks of some queues may be missing. Workers look for overdue tasks once a minute, too, and
-// log tasks of kinds that they do not handle if the first of them has not been taken since.
+// Overdue reads only the beginning of each lane in the index, so the cost does not grow with the number of waiting
+// tasks. If Overdue returns an error, tasks of some queues may be missing from the list. Workers also look for overdue
+// tasks once a minute. They log tasks of a kind that they do not handle if no worker has taken the first of these tasks
+// since the previous look.
 func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
 	if err := checkOlderThan(olderThan); err != nil {
 		return nil, err

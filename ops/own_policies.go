@@ -33,9 +33,8 @@ const (
 // endOfTime is a moment after which no task falls due.
 var endOfTime = time.Date(9200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// OwnPolicies lists the per-task policies of waiting and running tasks, by key, queue and kind.
-// It jumps from lane to lane in the index, and counts up to 10,000 tasks in each of up to 1,000
-// lanes.
+// OwnPolicies lists the per-task policies of waiting and running tasks, by key, queue and kind. It counts up to 10,000
+// tasks in each of up to 1,000 lanes.
 func (o *Ops) OwnPolicies(ctx context.Context) ([]OwnPolicy, error) {
 	queues, err := o.store.Queues(ctx)
 	if err != nil {

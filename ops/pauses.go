@@ -24,8 +24,8 @@ func (p Pause) selects(t falldue.TaskInfo) bool {
 }
 
 // Pauses lists the pauses that are in effect now, the oldest first. The Key of a subject is the key as tasks have it in
-// [falldue.TaskInfo]. Pauses of subjects that this release does not know are left out; a worker that cannot apply a
-// pause logs and reports it.
+// [falldue.TaskInfo]. Pauses of subjects that this release does not know are left out. A worker that cannot apply a
+// pause logs it, and [RefusedPauses] lists it.
 func (o *Ops) Pauses(ctx context.Context) ([]Pause, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return pausesIn(changes), err

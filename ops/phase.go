@@ -6,12 +6,12 @@ import (
 	"github.com/falldue/falldue"
 )
 
-// SetPhases sets the Phase of tasks that were just read, by the conditions of [Ops.Why], with one
-// exception: before the first task of a sequence has begun, the due tasks behind it are due, too. It reads
-// per-task policies of tasks that have failed, the policies and limits that live workers announce,
-// pauses, overrides ([Ops.SetPolicy]) and, if any task is due, the permits of limits. It knows the
-// policies of [Ops.WithPolicies] and of the kinds that the queue handles, too, and the limits of
-// those if no live worker handles them.
+// SetPhases sets the Phase of tasks that were just read, by the conditions of [Ops.Why]. There is one exception: as
+// long as the first task of a sequence has not begun, due tasks behind it have [falldue.PhaseDue], too. SetPhases reads
+// the per-task policies of tasks that have failed, the policies and limits that live workers announce, pauses,
+// overrides ([Ops.SetPolicy]) and, if any task is due, the permits of limits. It also uses the policies of
+// [Ops.WithPolicies] and of the kinds that the queue handles, and the limits of these kinds if no live worker handles
+// them.
 func (o *Ops) SetPhases(ctx context.Context, tasks []falldue.TaskInfo) error {
 	var waiting, due []*falldue.TaskInfo
 	var keys []string

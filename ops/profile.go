@@ -26,15 +26,14 @@ type Profile struct {
 	policies Policies
 }
 
-// Profile reads all waiting tasks with one statement, which takes two to five seconds for each
-// million, and a few more if the server has to read them from the disk. The methods of the
-// result don't use the database. To limit the time, use a context with a deadline; MySQL, MariaDB
-// and TiDB finish the statement all the same.
+// Profile reads all waiting tasks with one statement, which takes two to five seconds for each million tasks, and a few
+// seconds more if the server has to read them from the disk. The methods of the result don't use the database. To limit
+// the time, use a context with a deadline. MySQL, MariaDB and TiDB still finish the statement after the deadline.
 //
 // A profile lacks the overrides of single keys: see [Ops.ProfileKey].
 func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
-// ProfileKey is [Ops.Profile] for the tasks of one key only, as [falldue.TaskInfo] has it.
+// ProfileKey is like [Ops.Profile], but reads only the tasks with a key, in the form of [falldue.TaskInfo].Key.
 func (o *Ops) ProfileKey(ctx context.Context, key string) (*Profile, error) {
 	return o.profile(ctx, key)
 }
@@ -65,8 +64,8 @@ func (o *Ops) profile(ctx context.Context, key string) (*Profile, error) {
 // Now returns the time of the database's clock.
 func (o *Ops) Now(ctx context.Context) (time.Time, error) { return o.store.Now(ctx) }
 
-// EstimateTasks returns the approximate number of tasks in all states, and false if the server does
-// not know it. EstimateTasks reads only the server's statistics, and costs nothing.
+// EstimateTasks returns the approximate number of tasks in all states, and false if the server does not know it.
+// EstimateTasks reads only the server's statistics, which costs almost nothing.
 func (o *Ops) EstimateTasks(ctx context.Context) (tasks int64, known bool, err error) {
 	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	return rows.Amount, known, err
@@ -80,7 +79,7 @@ type Load struct {
 	// that fall due after the last of these minutes.
 	Minutes []int64
 	Later   int64
-	// Peak is how many fall due in the busiest minute, and PeakAt when that begins after the
+	// Peak is how many tasks fall due in the busiest minute, and PeakAt is when that minute begins, counted from the
 	// profile. Tasks that are due already count in the first minute.
 	Peak   int64
 	PeakAt time.Duration
@@ -226,20 +225,19 @@ func firstDue(anchor int64, waits []wait) (due int64) {
 type KindLoad struct {
 	Kind string
 	Load
-	// Unknown is the number of tasks that have failed and whose policy is not known. They are
-	// not in the load.
+	// Unknown is the number of tasks that have failed and whose policy is not known. These tasks are not in the load.
 	Unknown int64
 }
 
-// Forecast describes when the tasks that wait now fall due. It does not include new tasks and further failures.
+// Forecast describes when the tasks that wait now fall due. New tasks and further failures are not included.
 type Forecast struct {
 	At    time.Time
 	Kinds []KindLoad // in the order of their names
 	All   KindLoad   // the sum of all kinds; its Kind is ""
 }
 
-// Stalled lists, by name, the kinds that have due tasks and a pace of 0. While there are such kinds, the pace of
-// all kinds cannot predict the end of the backlog.
+// Stalled returns the names of the kinds that have due tasks and a pace of 0, in order. While there are such kinds, the
+// pace of all kinds together cannot predict the end of the backlog.
 func (f Forecast) Stalled(p Pace) (kinds []string) {
 	for _, k := range f.Kinds {
 		if k.Due > 0 && p.Of(k.Kind) == 0 {

@@ -113,7 +113,7 @@ func (p Pulse) First() (first Queue, ok bool) {
 }
 
 // Monitor reads the state of queues and workers repeatedly. It is safe for concurrent use. It reads 5,000 lanes at a
-// time, and remembers the others as they were when it last read them.
+// time, and remembers each other lane as it was when it was last read. The package comment defines lanes.
 type Monitor struct {
 	o              *Ops
 	most           bound // of a read
@@ -170,7 +170,8 @@ func (m *Monitor) readIfOld(ctx context.Context) error {
 }
 
 // Read returns the state now. The cost depends neither on the number of waiting tasks nor on the number of lanes: each
-// Read reads the next 5,000 lanes. A worker's rates are known after two of its heartbeats, which are 15 seconds apart.
+// Read reads the next 5,000 lanes. The rate of a worker is known after two of its heartbeats, which are 15 seconds
+// apart.
 func (m *Monitor) Read(ctx context.Context) (Pulse, error) {
 	if err := m.begin(ctx); err != nil {
 		return Pulse{}, err

@@ -26,8 +26,8 @@ type Queue struct {
 	Now time.Time
 }
 
-// Queues lists the queues that have tasks, in any state. It jumps from lane to lane in the
-// index, and costs no more if more tasks wait.
+// Queues lists the queues that have tasks, in any state. It reads only the beginning of each lane in the index, so the
+// cost does not grow with the number of waiting tasks.
 func (o *Ops) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := o.waiting(ctx)
 	if err != nil {
@@ -67,8 +67,9 @@ func kindsOf(heads []store.Head) (kinds []string) {
 	return slices.Compact(kinds)
 }
 
-// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. If not, the name
-// may be mistyped. KnowsKind also returns true if it cannot read the table of workers, such as without the permission.
+// KnowsKind reports whether a task of a kind waits, runs or is blocked, or a live worker handles the kind. If not, the
+// name may be mistyped. KnowsKind also returns true if it cannot read the table of workers, for example because of a
+// missing permission.
 func (o *Ops) KnowsKind(ctx context.Context, kind string) (bool, error) {
 	return o.knows(ctx, func(q Queue) bool {
 		return slices.Contains(q.Kinds, kind) || slices.Contains(q.Blocked, kind)

@@ -15,20 +15,20 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or
-// the end in the options. Workers apply the change within two seconds: to waiting tasks
-// immediately, and to running ones when they fail. No row of a task is written. The override is
-// stored in the database, so workers that start later apply it, too. In its formula, original is
-// the policy of the current code, even after a deploy.
+// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or the end in the options.
+// Workers apply the change within two seconds: to waiting tasks immediately, and to running tasks when they fail. No
+// row of a task is written. The override is stored in the database, so workers that start later apply it, too. In the
+// override's formula, original is the policy of the current code, even after a deploy.
 //
-// A second SetPolicy of the same subject replaces the first: the newest is in effect, by the database's clock, and the
-// history keeps both. If several subjects select a task, the most specific one is in effect: a subject with a key comes
-// before one with a policy, and that before one with a kind.
+// A second SetPolicy of the same subject replaces the first override: the newest override, by the database's clock, is
+// in effect, and the history keeps both. If several subjects select a task, the override of the most specific subject
+// is in effect. A subject with a key is the most specific, then a subject with a policy, then one with a kind.
 //
-// SetPolicy makes the policies of the kinds that the queue or a live worker handles, or else of the default policy, and
-// refuses an override with which this server computes other delays than Go at sample attempts. Each worker does the
-// same with the policies that it has. A worker that cannot apply the override keeps the old policy, and logs an error.
-// SetPolicy does not read the waiting tasks: [Profile.Impact] computes the effect on them.
+// SetPolicy checks the override: it applies the override to the policies of the kinds that the queue or a live worker
+// handles, or else to the default policy. If the server then computes other delays than Go for sample attempts,
+// SetPolicy returns an error. Each worker makes the same check with its own policies. A worker that cannot apply the
+// override keeps its current policy, and logs an error. SetPolicy does not read the waiting tasks: [Profile.Impact]
+// computes the effect on them.
 //
 // The jitter is chosen when a task fails, and stays with the task after the override has ended. Limits apply when an
 // attempt ends or is claimed: see docs/policy-changes.md.
@@ -55,8 +55,8 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 }
 
 // ClearPolicy ends the override of a subject. Within two seconds, its tasks return to the policies set in the code, or
-// to their per-task policies. It is no error to clear a subject without an override. Pass a note at most once. Errors
-// are as for [Ops.SetPolicy].
+// to their per-task policies. For a subject without an override, ClearPolicy returns nil. Pass a note at most once.
+// Errors are as for [Ops.SetPolicy].
 func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
 	n, err := oneOf(notes)
 	if err != nil {

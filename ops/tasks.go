@@ -13,16 +13,16 @@ import (
 
 // ListOptions select a page of the tasks that match a filter, for [Ops.Tasks].
 type ListOptions struct {
-	// Limit is the greatest number of tasks of the page, up to 10,000. Defaults to 100.
+	// Limit is the maximum number of tasks of the page, up to 10,000. Defaults to 100.
 	Limit int
 	// After is an ID. The page has tasks with a greater ID: for the next page set it to [Page].Next.
 	After int64
 	// Newest lists the tasks with the greatest IDs first. The page then has tasks with smaller IDs
 	// than After, unless After is 0.
 	Newest bool
-	// Quick ends the page after about a tenth of a second, for people who wait for it. If it has not looked at all
-	// tasks by then, the page is [Page].Bounded. It then continues with matching tasks that are known from the index
-	// or, if they run, from the heartbeats of workers, and may leave out others.
+	// Quick limits the search to about a tenth of a second, for a person who waits for the page. If not all tasks have
+	// been examined by then, [Page].Bounded is true. The page then ends with matching tasks that are known from the index
+	// or, for running tasks, from the heartbeats of workers, and can lack other tasks.
 	Quick bool
 }
 
@@ -69,15 +69,15 @@ const (
 
 // Tasks returns a page of the tasks that match a filter, with their phases. If f has a Phase or a Match, Tasks examines
 // up to 10,000 tasks that match the other fields, and [Page].Bounded reports whether it stopped there. If the phase is
-// one of unfinished tasks, Tasks examines only unfinished tasks. Tasks that come and go do not shift pages. Pass options
+// one of unfinished tasks, Tasks examines only unfinished tasks. New and deleted tasks do not shift pages. Pass options
 // at most once. The error wraps [falldue.ErrInvalid] for an invalid filter or limit.
 func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, error) {
 	return o.list(ctx, f, list, func(s *search) { s.indexed = true })
 }
 
-// TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx
-// sees, including those that it has enqueued. It reads nothing outside of tx, so that the tasks have
-// no Phase, and the filter must have neither a Phase nor a Match.
+// TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx sees, including those
+// that it has enqueued. It reads nothing outside of tx. So the tasks have no Phase, and the filter must have neither a
+// Phase nor a Match.
 func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ...ListOptions) (Page, error) {
 	if err := store.CheckTx(tx); err != nil {
 		return Page{}, invalid("%w", err)

@@ -11,8 +11,7 @@ import (
 
 var withDays = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)d(.*)$`)
 
-// ParseDuration parses a duration as people give it: as [time.ParseDuration] does, but days may
-// come first, as in 2d or 1d12h.
+// ParseDuration parses a duration like [time.ParseDuration], but also accepts days at the beginning, as in 2d or 1d12h.
 func ParseDuration(text string) (time.Duration, error) {
 	wrong := fmt.Errorf("%q is not a duration such as 90s, 48h, 2d or 1d12h", text)
 	m := withDays.FindStringSubmatch(text)

@@ -44,9 +44,9 @@ type Event struct {
 	Key   string
 	// Attempts is the number of attempts that count, including a running one.
 	Attempts int
-	// Worker is the ID of the worker that has started it.
+	// Worker is the ID of the worker that has started the task.
 	Worker string
-	// Error is the beginning of the text of the error with which it failed.
+	// Error is the beginning of the text of the error with which the task failed.
 	Error string
 }
 
@@ -60,11 +60,11 @@ const (
 	rememberFor = time.Minute
 )
 
-// Watch calls f with the events of tasks, until ctx ends or f returns an error, and returns that error. It polls after
-// each interval: it misses a task that was enqueued and deleted between two polls, and sees only the last of several
-// changes of a task. It reads new tasks by their IDs, failed and finished ones from their lanes, up to 500 lanes with
-// 500 tasks in each, and up to 5,000 tasks that it knows by their IDs. It sees new tasks only where IDs ascend, so not
-// on TiDB.
+// Watch calls f with the events of tasks, until ctx ends or f returns an error. Watch returns that error, or ctx's. It
+// polls once every interval, so it misses a task that was enqueued and deleted between two polls, and sees only the
+// last of several changes of a task. Each poll reads new tasks by their IDs, failed and finished tasks from up to 500
+// lanes with 500 tasks in each, and up to 5,000 tasks that Watch has seen before. On TiDB, Watch sees no new tasks,
+// because IDs do not ascend there.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil && ctx.Err() == nil {

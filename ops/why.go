@@ -21,21 +21,21 @@ type Why struct {
 	Conditions []Condition
 }
 
-// Condition is a condition of the claim of a task: one of [WhyState], [WhyMembers],
-// [WhyClaim], [WhyAttempts], [WhyPolicy], [WhyDue], [WhyExpiry], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit],
-// [WhyNoLimit], [WhySequence], [WhyLock] and [WhyRank].
+// Condition is a condition for starting a task: one of [WhyState], [WhyMembers], [WhyClaim], [WhyAttempts],
+// [WhyPolicy], [WhyDue], [WhyExpiry], [WhyPause], [WhyWorker], [WhyHandlers], [WhyLimit], [WhyNoLimit], [WhySequence],
+// [WhyLock] and [WhyRank].
 type Condition interface {
-	// Name is a word for the condition, such as due.
+	// Name is a short name of the condition, such as due.
 	Name() string
-	// Holds reports whether the condition is met: it keeps no worker from running the task.
+	// Holds reports whether the condition is met. A condition that is not met keeps all workers from running the task.
 	Holds() bool
-	// Describe describes the condition of the task in words, with its numbers. Times are
-	// UTC. The texts may change in any release.
+	// Describe describes the condition of the task in words, with the facts. Times are UTC. The texts may change in any
+	// release.
 	Describe(t falldue.TaskInfo) string
 }
 
-// Ends returns when a condition that isn't met will be met without a person's action, by the database's
-// clock. It returns the zero time if that needs a person, or if the time is not known.
+// Ends returns when a condition that isn't met will be met by itself, by the database's clock. It returns the zero time
+// if the condition needs a person's action, or if the time is not known.
 func Ends(c Condition) time.Time {
 	switch c := c.(type) {
 	case WhyDue:
@@ -82,10 +82,10 @@ func (w Why) waits() bool {
 // whyTries is how often Why looks again at a task that has changed meanwhile.
 const whyTries = 3
 
-// Why returns the conditions of a claim of a task, with their numbers. It reads them one after the other, so in a busy
-// queue the answers are from slightly different moments. To find out whether another transaction has locked the task's
-// row, it locks the row for a moment, if it has the permission. The error wraps [falldue.ErrNotFound] if there is no
-// such task.
+// Why returns the conditions for starting a task, with the facts. It reads the conditions one after the other, so in a
+// busy queue they are from slightly different moments. To find out whether another transaction has locked the task's
+// row, Why locks the row for a moment, if the database user has the permission. The error wraps [falldue.ErrNotFound]
+// if there is no such task.
 func (o *Ops) Why(ctx context.Context, id int64) (Why, error) {
 	for try := 1; ; try++ {
 		t, err := o.queue.Task(ctx, id)

@@ -81,19 +81,18 @@ type WhyDue struct {
 
 // DueRule is a policy, and when a task falls due under it.
 type DueRule struct {
-	// Policy is the text of the policy under which the task falls due. It is "" if the task
-	// waits for no delay.
+	// Policy is the text of the policy under which the task falls due. Policy is "" if the task waits for no delay.
 	Policy string
 	Delay  time.Duration
 	At     time.Time
-	// From is when that policy begins to apply, through a later step or the end of an override under which the task does
-	// not fall due. It is the zero time if the policy applies now, and if the task falls due at the same time without
-	// the override.
+	// From is when the policy begins to apply, if it does not apply now: when a later step of an override begins, or when
+	// the override ends. It is the zero time if the policy applies now, or if the override does not change when the task
+	// falls due.
 	From time.Time
-	// Workers are the IDs of the workers that have the policy. There are none for a per-task policy or a policy from
+	// Workers are the IDs of the workers that have the policy. The list is empty for a per-task policy or a policy from
 	// [Config], unless other workers have Refused the override.
 	Workers []string
-	// Refused is why these workers cannot apply the override that is set, or "".
+	// Refused is the reason why Workers cannot apply the override that is set, or "".
 	Refused string
 }
 

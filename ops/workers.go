@@ -176,8 +176,8 @@ func PaceOf(workers []Worker) Pace {
 	return p
 }
 
-// AttemptRate returns how many attempts per second the live workers of a list have ended recently, for a kind, or for
-// all kinds if it is "". Failed attempts count.
+// AttemptRate returns how many attempts per second the live workers of a list have ended recently, including failed
+// attempts. kind "" means all kinds.
 func AttemptRate(workers []Worker, kind string) (perSecond float64) {
 	for _, w := range workers {
 		if !w.Live() || w.RecentTime <= 0 {
@@ -192,9 +192,9 @@ func AttemptRate(workers []Worker, kind string) (perSecond float64) {
 	return perSecond
 }
 
-// Workers lists the workers in the order in which they started. A worker that stops removes itself. A worker that dies
-// stays in the list for an hour, and is not live. A worker that cannot write to the table of workers runs tasks, but is
-// not in the list.
+// Workers lists the workers in the order in which they started. A worker that stops removes itself from the list. A
+// worker that dies stays in the list for an hour, with [Worker.Live] false. A worker that cannot write to the table of
+// workers runs tasks, but is not in the list.
 func (o *Ops) Workers(ctx context.Context) ([]Worker, error) {
 	rows, err := o.store.Workers(ctx)
 	if err != nil {
@@ -261,13 +261,12 @@ func limitTexts(limits []store.Limit) (list []string) {
 // KindPolicy is a policy that live workers have for a kind.
 type KindPolicy struct {
 	Policy string
-	// Workers are the IDs of the workers that have it, and Releases their releases.
+	// Workers are the IDs of the workers that have the policy, and Releases are their releases.
 	Workers, Releases []string
 }
 
-// KindPolicies returns the policies of live workers by kind, the policy of most workers first. A kind has
-// several policies while workers of several releases handle it. Its tasks then fall due by the policy of the
-// polling worker.
+// KindPolicies returns the policies that live workers have for each kind, the policy of most workers first. A kind has
+// several policies while workers of several releases handle it. Each worker then applies its own policy when it polls.
 func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	kinds := map[string][]KindPolicy{}
 	for _, w := range workers {
