@@ -11,7 +11,7 @@ import (
 
 // Run is a future attempt of a task.
 type Run struct {
-	// Attempt is its number.
+	// Attempt is the number of the attempt.
 	Attempt int
 	// The attempt is due between Earliest and Latest.
 	Earliest, Latest time.Time

@@ -118,8 +118,8 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	return b, nil
 }
 
-// SimulateBacklog is like [Simulate], with the policies of the backlog's tasks, including the
-// steps and the ends of overrides. Its new tasks have these policies in the same proportions.
+// SimulateBacklog is like [Simulate], with the policies of the backlog's tasks, including the steps and the ends of
+// overrides. New tasks have the same policies, in the same proportions as in the backlog.
 func SimulateBacklog(ctx context.Context, s Scenario) (Recovery, error) {
 	if s.Backlog == nil || len(s.Backlog.rules) == 0 {
 		return Recovery{}, fmt.Errorf("ops: no task waits, so no policy is known: pass a policy to Simulate")

@@ -12,8 +12,8 @@ import (
 
 // TaskChange is a change of a task by [Ops.ChangeTask]. Fields that are not set change nothing.
 type TaskChange struct {
-	// Fence is the fence that the task must have: the Fence of the [falldue.TaskInfo] that you read before.
-	// It is a pointer, since new tasks have the fence 0. Defaults to nil: any fence.
+	// Fence is the fencing token that the task must have: the Fence of the [falldue.TaskInfo] that you read before. It is
+	// a pointer, since new tasks have the token 0. Defaults to nil: any token.
 	Fence *int64
 	// RunAt is when the task next runs, by the database's clock, in the years 1970 to 9000. A time in the past
 	// means immediately. RunAt replaces the policy's delay of a task that has failed.
@@ -25,8 +25,9 @@ type TaskChange struct {
 	// Args replaces the task's arguments, encoded as JSON. An [encoding/json.RawMessage] is stored as it is. The task's
 	// key and its unique key stay.
 	Args any
-	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind makes
-	// it, with the key of [falldue.Kind.KeyedBy]. Its other options are ignored. Params and Args cannot both be set.
+	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind returns
+	// one, with the key of [falldue.Kind.KeyedBy]. Other options in Params are ignored. Params and Args cannot both be
+	// set.
 	Params *falldue.EnqueueParams
 }
 

@@ -26,8 +26,8 @@ func (o *Ops) Counts(ctx context.Context) ([]Count, error) {
 	return countsOf(rows), err
 }
 
-// EstimateCounts estimates what [Ops.Counts] returns, in a time that does not grow with the number of tasks.
-// [Count].Estimated reports which numbers are estimates; numbers of few tasks are exact. PostgreSQL counts the tasks in
+// EstimateCounts returns approximately what [Ops.Counts] returns, in a time that does not grow with the number of
+// tasks. Small numbers are exact: [Count].Estimated reports which numbers are estimates. PostgreSQL counts the tasks in
 // a sample of the table's pages, MySQL and MariaDB estimate how many entries parts of the index have, and SQLite and
 // TiDB count the tasks in ranges of IDs. With more than 1,000 lanes, MySQL and MariaDB also count in ranges of IDs, and
 // a group of few tasks may be missing.

@@ -45,9 +45,9 @@ func validHorizon(horizon time.Duration) (time.Duration, error) {
 	return horizon, nil
 }
 
-// Diff compares another policy for a kind with the policies that are in effect for its waiting
-// tasks, including overrides with their steps and their end. It is [Profile.Impact] for an
-// override of the kind that replaces the whole policy.
+// Diff compares another policy for a kind with the policies that are in effect for its waiting tasks, including
+// overrides with their steps and their end. Diff is like [Profile.Impact] for an override of the kind that replaces the
+// whole policy.
 func (p *Profile) Diff(kind string, to backoff.Policy, horizon time.Duration) (Effect, error) {
 	override, err := backoff.OverrideWith(to)
 	if err != nil {

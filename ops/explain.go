@@ -32,11 +32,10 @@ type Plan struct {
 	//	settle_each           ends claims each in its own way
 	Statement string
 	SQL       string
-	// Lines is the server's plan, by lines. MySQL, MariaDB and TiDB return columns, which
-	// are side by side here.
+	// Lines are the lines of the server's plan. MySQL, MariaDB and TiDB return a table, and a line is then a row of it.
 	Lines []string
-	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of it.
-	// That is right while there are few tasks, and makes workers slow when there are many.
+	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of it. Such a plan is right
+	// while there are few tasks, but makes workers slow when there are many.
 	WholeTable bool
 	// Err is the reason why the server does not explain the statement, such as a missing permission, or nil.
 	Err error

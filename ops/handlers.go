@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// QueueHandlers is how many handlers of a queue run on live workers.
+// QueueHandlers describes how many handlers of a queue run on live workers.
 type QueueHandlers struct {
 	Queue string
-	// Running is how many handlers ran at the last heartbeats, and Concurrency how many can run concurrently. Workers
-	// has the same numbers of each worker.
+	// Running is how many handlers ran at the last heartbeats, and Concurrency is how many can run concurrently. Workers
+	// has the same numbers for each worker.
 	Running, Concurrency int
 	Workers              []WorkerHandlers
 }
 
-// WorkerHandlers is how many handlers of a queue run on a worker.
+// WorkerHandlers describes how many handlers of a queue run on a worker.
 type WorkerHandlers struct {
 	Worker               string // its ID
 	Running, Concurrency int
@@ -22,8 +22,8 @@ type WorkerHandlers struct {
 	Age time.Duration
 }
 
-// Handlers returns how many handlers of a queue run on the live workers of a list that handle a kind
-// there, or that work on the queue if the kind is "". Workers that are shutting down are left out.
+// Handlers returns how many handlers of a queue run on the live workers of a list that handle a kind in that queue.
+// kind "" means all live workers of the queue. Workers that are shutting down are left out.
 func Handlers(workers []Worker, queue, kind string) QueueHandlers {
 	h := QueueHandlers{Queue: queue}
 	for _, w := range workers {
@@ -37,12 +37,12 @@ func Handlers(workers []Worker, queue, kind string) QueueHandlers {
 	return h
 }
 
-// Busy reports whether there are workers, and none of them had a free handler.
+// Busy reports whether there are workers, but no worker had a free handler.
 func (h QueueHandlers) Busy() bool {
 	return len(h.Workers) > 0 && !slices.ContainsFunc(h.Workers, func(w WorkerHandlers) bool { return w.Running < w.Concurrency })
 }
 
-// Age returns the time since the oldest of these heartbeats.
+// Age returns the age of the oldest number, that is, the time since the oldest heartbeat of these workers.
 func (h QueueHandlers) Age() (oldest time.Duration) {
 	for _, w := range h.Workers {
 		oldest = max(oldest, w.Age)

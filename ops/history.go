@@ -33,7 +33,7 @@ type Span struct {
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
 	// Expired is how many tasks had not started in time, and ended without a run.
 	Expired int64
-	// Run is how long handlers ran, and Lag how late they began after their tasks had fallen due.
+	// Run is how long handlers ran, and Lag is how long after the due time of their tasks they began.
 	Run, Lag Times
 
 	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of the unfinished and
@@ -51,14 +51,15 @@ func (s Span) Ended() int64 {
 // Times summarizes durations, such as of runs.
 type Times struct {
 	Sum, Max time.Duration
-	// In counts the times up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min and 1 h, and the longer ones.
+	// In counts the durations up to 10 ms, 100 ms, 1 s, 10 s, 1 min, 10 min and 1 h. Its last element counts longer
+	// durations.
 	In [8]int64
 }
 
 // timesBounds are the bounds of the buckets of Times.
 var timesBounds = [...]time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
 
-// Count returns how many times there are.
+// Count returns the number of durations.
 func (t Times) Count() (n int64) {
 	for _, in := range t.In {
 		n += in
@@ -66,7 +67,7 @@ func (t Times) Count() (n int64) {
 	return n
 }
 
-// Mean returns the mean, or 0 if there are no times.
+// Mean returns the mean of the durations, or 0 if there are none.
 func (t Times) Mean() time.Duration {
 	if n := t.Count(); n > 0 {
 		return t.Sum / time.Duration(n)
@@ -74,7 +75,8 @@ func (t Times) Mean() time.Duration {
 	return 0
 }
 
-// Quantile estimates the time that a share of all times does not exceed, such as 0.95. It is 0 if there are no times.
+// Quantile estimates the duration that a share of all durations, such as 0.95, does not exceed. It returns 0 if there
+// are no durations.
 func (t Times) Quantile(share float64) time.Duration {
 	below, want := 0.0, share*float64(t.Count())
 	for i, in := range t.In {
@@ -90,7 +92,7 @@ func (t Times) Quantile(share float64) time.Duration {
 	return 0
 }
 
-// Add returns the times of both.
+// Add returns a summary of the durations of t and other together.
 func (t Times) Add(other Times) Times {
 	t.Sum, t.Max = t.Sum+other.Sum, max(t.Max, other.Max)
 	for i := range t.In {

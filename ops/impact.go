@@ -33,8 +33,8 @@ type Effect struct {
 	AtEnd int64
 }
 
-// Drastic reports whether an override makes, or could make, more than most tasks due immediately or dead. Tasks with an
-// unknown policy count.
+// Drastic reports whether the override makes more than a number of tasks due immediately, or more than that number
+// dead. Tasks with an unknown policy count, too.
 func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }
@@ -93,9 +93,9 @@ func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	return e, nil
 }
 
-// ClearImpact returns the effect of clearing a subject's override on the tasks that wait now, as
-// [Profile.Impact] does for a new override. Without the override, less specific ones apply to its
-// tasks. Nothing changes if the subject has no override.
+// ClearImpact returns the effect of clearing a subject's override on the tasks that wait now, as [Profile.Impact] does
+// for a new override. After the clearing, less specific overrides apply to the subject's tasks. Nothing changes if the
+// subject has no override.
 func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
@@ -227,18 +227,20 @@ const (
 	appliedWithin = 2 * time.Second
 )
 
-// Release returns the steps of an override that releases tasks gradually, such as after a hold
-// or an outage. Without any override, many tasks of the subject would be due now. With these steps
-// they become due over a time, together with the tasks that would fall due in that time: the longest
-// overdue first, and equally many in each step, but none sooner than without any override. Pass the
-// steps to [Ops.SetPolicy], with an Until after that time. A step is a minute, or a 60th of the
-// time if that is more. A task that fails in the meantime also waits longer than under its policy.
-// The extra wait is at most as long as the release, or as the longest overdue task is late, and shrinks to nothing.
+// Release returns the steps of an override that releases the waiting tasks of a subject gradually, for example after a
+// hold or an outage. Without any override, many of these tasks would be due now. With the steps, they become due within
+// the duration over, together with the tasks that would fall due in that time anyway. The longest overdue tasks come
+// first, each step has the same number of tasks, and no task is due sooner than without any override. A step lasts a
+// minute, or a 60th of over if that is longer. Pass the steps to [Ops.SetPolicy], with an Until after the release.
 //
-// In a release of less than ten minutes nothing becomes due for two seconds, in which workers apply the override. The
-// rest of the time has 40 steps.
+// A task that fails during the release also waits longer than under its policy. The extra wait shrinks to nothing. It
+// is at most as long as the release, or as the time for which the longest overdue task has been due.
 //
-// Release returns an error unless the time is [MinRelease] to [MaxRelease], 5 seconds to 7 days, and the policies of the tasks are known.
+// In a release of less than ten minutes, no task becomes due in the first two seconds, while workers apply the
+// override. The rest of the time has 40 steps.
+//
+// Release returns an error unless over is from [MinRelease] to [MaxRelease], 5 seconds to 7 days, and the policies of
+// the tasks are known.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < MinRelease || over > MaxRelease {
 		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, MinRelease, MaxRelease)

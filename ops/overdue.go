@@ -18,17 +18,17 @@ type Overdue struct {
 	// workers that do are too busy.
 	Limit string
 	// HaltedBy is the ID of a dead task that halts the sequence of these tasks or of some of them
-	// ([falldue.OrderLimit.HaltOnDeath]), or 0. They wait until that task is retried or deleted.
+	// ([falldue.OrderLimit.HaltOnDeath]), or 0. The tasks behind it wait until the dead task is retried or deleted.
 	HaltedBy int64
-	// Tasks is the number of these tasks, counted up to 1,000. More reports whether there may be others.
+	// Tasks is the number of overdue tasks, counted up to 1,000. More reports whether there may be more.
 	Tasks int
 	More  bool
-	// DueSince is when the first of them fell due, by the database's clock.
+	// DueSince is when the first of these tasks fell due, by the database's clock.
 	DueSince time.Time
 }
 
-// Stuck reports whether the tasks wait for a worker, or behind a dead task. Other tasks wait for their limit, which is
-// no problem.
+// Stuck reports whether the tasks wait for a worker, or behind a dead task of their sequence. Other overdue tasks wait
+// for a limit, which is no problem.
 func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 
 // Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan: up to 36,500 days,

@@ -12,10 +12,11 @@ import (
 
 // OverrideOptions are the settings of [Ops.SetPolicy].
 type OverrideOptions struct {
-	// IncludeOwn applies the override to tasks with a per-task policy, too: original is then that policy. By default
-	// they keep their policy. A Subject with a Policy always includes its tasks.
+	// IncludeOwn applies the override to tasks with a per-task policy, too. For these tasks, original is then the per-task
+	// policy. By default, such tasks keep their policy. A Subject with a Policy always includes the tasks with that
+	// policy.
 	IncludeOwn bool
-	// Steps are overrides that replace the first one later, in the order of their times.
+	// Steps are overrides that later replace the formula passed to SetPolicy, in the order of their times.
 	Steps []OverrideStep
 	// Until is when the override ends by itself, by the database's clock, which must be later
 	// than now. The zero time is never.
@@ -34,15 +35,15 @@ type OverrideStep struct {
 // Override is an override of policies as [Ops.Overrides] lists it.
 type Override struct {
 	falldue.Subject
-	// Formula is the formula of the step in effect now, or of the last one. Steps are
-	// all of them, and the first has After 0.
+	// Formula is the formula of the step in effect now, or of the last step. Steps are all steps, and the first step has
+	// After 0.
 	Formula    backoff.Override
 	Steps      []OverrideStep
 	IncludeOwn bool
 	At, Until  time.Time // when it was set, and when it ends; a zero Until is never
 	falldue.Note
-	// Cleared reports that the policies were set back to the code's. Only the history
-	// has such an entry.
+	// Cleared reports whether this entry cleared an override, so that the code's policies apply again. Only
+	// [Ops.OverrideHistory] returns such entries.
 	Cleared bool
 }
 
@@ -53,7 +54,7 @@ func (o Override) Names(t falldue.TaskInfo) bool {
 
 // AppliedBy reports whether a worker applies the override or, after [Ops.ClearPolicy], no longer applies the earlier
 // one, according to its last heartbeat. Workers report a change within two seconds after the override was set. They
-// report the 100 newest of the overrides that they apply, so AppliedBy returns false for older ones.
+// report only the 100 newest overrides that they apply, so AppliedBy returns false for older overrides.
 func (o Override) AppliedBy(w Worker) bool {
 	at, applied := w.Applied[o.String()]
 	if o.Cleared {

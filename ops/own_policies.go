@@ -9,15 +9,14 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// OwnPolicy is the per-task policy of tasks of a kind in a queue: see
-// [falldue.EnqueueOptions].
+// OwnPolicy describes a per-task policy ([falldue.EnqueueOptions].Policy) of tasks of a kind in a queue.
 type OwnPolicy struct {
-	// Key is the key in [falldue.TaskInfo.Policy], and Text the policy if it can be read.
+	// Key is the key in [falldue.TaskInfo.Policy], and Text is the text of the policy if it can be read.
 	Key, Text string
 	Err       error // why it cannot be read, or nil
 	Queue     string
 	Kind      string
-	// Lanes is how many lanes these tasks have, and Tasks how many of them wait or run.
+	// Lanes is the number of lanes of these tasks, and Tasks is how many of the tasks wait or run.
 	Lanes, Tasks int
 	// More reports whether there are more than Tasks.
 	More bool

@@ -88,9 +88,9 @@ func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	return policy, known
 }
 
-// Releases returns the policies that live workers have for a kind, if they have several and
-// the code does not give one here: the policy of most workers first, which the other
-// methods use. A worker uses its own.
+// Releases returns the policies that live workers have for a kind, the policy of most workers first. The other methods
+// use this first policy, and each worker uses its own. Releases returns nothing if all workers have the same policy, or
+// if the policy comes from [Ops.WithPolicies] or from the queue's own kinds.
 func (p Policies) Releases(kind string) []KindPolicy {
 	if _, given := p.given(kind, ""); given {
 		return nil

@@ -14,11 +14,11 @@ import (
 type Schedule struct {
 	// Retries are the retries in their order.
 	Retries []Retry
-	// Fewest and Most are how many attempts the task has in all before it is given up.
-	// They differ if the policy limits the elapsed time and has a jitter. Both are 0 if
-	// the task is not given up after the last of Retries.
+	// Fewest and Most are the smallest and the largest number of attempts that the task can have before it is given up.
+	// They differ if the policy limits the elapsed time and has a jitter. Both are 0 if the task is not given up after the
+	// last of Retries.
 	Fewest, Most int
-	// Earliest and Latest bound the time of the attempt after which it is given up.
+	// Earliest and Latest are the earliest and the latest time of the attempt after which the task is given up.
 	Earliest, Latest time.Duration
 	// DelayLimit is the limit that Delay approaches with more and more failures, such as 24 hours with arctan, and
 	// WaitLimit the limit of Delay + Jitter. Both are 0 if the wait grows without a limit.

@@ -14,8 +14,8 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Profile describes the tasks that wait at one moment, in enough detail to compute when they
-// fall due under any policy. A running task counts as one that waits from the end of its lease on.
+// Profile describes the tasks that wait at one moment, in enough detail to compute when they fall due under any policy.
+// A running task counts as a task that waits from the end of its lease on.
 type Profile struct {
 	// At is the time of the database's clock.
 	At time.Time
@@ -250,8 +250,8 @@ func (f Forecast) Stalled(p Pace) (kinds []string) {
 // Policies returns the policies of the profile, with the overrides that were in effect when it was read.
 func (p *Profile) Policies() Policies { return p.policies }
 
-// Forecast returns when the tasks fall due, minute by minute up to a horizon: 1 minute to 365 days,
-// and 24 hours if it is 0. It uses the policies of [Config], and per-task policies.
+// Forecast returns when the tasks fall due, minute by minute up to a horizon of 1 minute to 365 days. A horizon of 0
+// means 24 hours. It uses the policies of [Config], and per-task policies.
 func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 	horizon, err := validHorizon(horizon)
 	if err != nil {

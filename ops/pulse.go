@@ -10,7 +10,7 @@ import (
 
 // Rate is the speed of a worker.
 type Rate struct {
-	// Done is how many tasks succeed in a second, and Failed how many attempts fail.
+	// Done is how many tasks succeed per second, and Failed is how many attempts fail per second.
 	Done, Failed float64
 	// Known is false until the worker has sent two heartbeats.
 	Known bool
@@ -59,18 +59,17 @@ type Pulse struct {
 	At time.Time
 	// Workers are the live workers.
 	Workers []Worker
-	// Rates are the rates of these workers, by their IDs, and Rate the rate of all of them.
+	// Rates are the rates of these workers, by their IDs, and Rate is the sum of these rates.
 	Rates map[string]Rate
 	Rate  Rate
 	// Lost are the workers that vanished within the last hour.
 	Lost []Worker
-	// Queues are the queues that have tasks. More reports whether there are lanes that the [Monitor] has not read
-	// yet. LanesAge is the time since it read the first of the others.
+	// Queues are the queues that have tasks. More reports whether there are lanes that the [Monitor] has not read yet.
+	// LanesAge is the age of the oldest data about the lanes that it has read.
 	Queues   []Queue
 	More     bool
 	LanesAge time.Duration
-	// Pauses and Overrides are those that are in effect, as [Ops.Pauses] and [Ops.Overrides] list
-	// them.
+	// Pauses and Overrides are the pauses and overrides in effect, as [Ops.Pauses] and [Ops.Overrides] list them.
 	Pauses    []Pause
 	Overrides []Override
 	// Policies are the policies of kinds, with overrides applied.
@@ -93,7 +92,7 @@ func (p Pulse) Concurrency() (n int) {
 	return n
 }
 
-// Lanes returns how many lanes have tasks that wait or run, in all queues, as far as they are known.
+// Lanes returns how many lanes of all queues have tasks that wait or run, as far as the monitor has read them.
 func (p Pulse) Lanes() (n int) {
 	for _, q := range p.Queues {
 		n += q.Lanes

@@ -19,8 +19,8 @@ type Queue struct {
 	// Lanes is the number of lanes with tasks that wait or run. A lane is a group of tasks with the same delay, see the
 	// package comment. Polls take longer with more lanes.
 	Lanes int
-	// FirstDue is when the first task of these lanes is or was due, as far as their policies are
-	// known. It is zero if none is known.
+	// FirstDue is when the first task of these lanes is or was due, as far as the policies of the tasks are known. It is
+	// zero if no due time is known.
 	FirstDue time.Time
 	// Now is the time of the database's clock when the queue was read.
 	Now time.Time

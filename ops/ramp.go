@@ -36,10 +36,10 @@ const (
 	maxRamp = 3 * 24 * 60
 )
 
-// Ramp proposes steps from the current policy of a kind, such as a hold, to another policy. In
-// each minute, at most perMinute of the tasks that wait now fall due, unless more would fall due
-// without the steps, too. Tasks that are due already do not count, nor do tasks with a more
-// specific override. The first step is at 0, and replaces the current override of the kind.
+// Ramp proposes steps from the current policy of a kind, such as a hold, to another policy. With these steps, at most
+// perMinute of the tasks that wait now fall due in each minute, unless more would fall due even without the steps.
+// Tasks that are due already do not count, nor do tasks with a more specific override. The first step is at 0, and
+// replaces the current override of the kind.
 //
 // If different policies are in effect in several queues, the steps begin with the policy of most tasks.
 //

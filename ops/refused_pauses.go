@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// RefusedPause is a pause that workers cannot apply, since a newer release has set it for a subject
-// that they do not know.
+// RefusedPause is a pause that workers cannot apply, because a newer release has set it for a kind of subject that
+// these workers do not know.
 type RefusedPause struct {
 	// Subject is the subject of the pause, as it is stored.
 	Subject string

@@ -17,8 +17,8 @@ type Scenario struct {
 	Outage time.Duration
 	// PerSecond is how many tasks are enqueued per second, evenly spread. It must be above 0.
 	PerSecond float64
-	// Handler is the duration of a successful attempt, and Failure of a failed one, up to 30 days each. Failure defaults
-	// to Handler.
+	// Handler is the duration of a successful attempt, and Failure is the duration of a failed attempt: up to 30 days
+	// each. Failure defaults to Handler.
 	Handler, Failure time.Duration
 	// Workers is the number of handlers that can run concurrently, from 1 to 1,000,000.
 	Workers int
@@ -30,8 +30,8 @@ type Scenario struct {
 
 // Recovery describes how a system recovers from an outage.
 type Recovery struct {
-	// Failed is the number of tasks that failed, and Retries the number of their further attempts. Dead is the number
-	// of tasks that were given up.
+	// Failed is the number of tasks that failed, and Retries is the number of further attempts of these tasks. Dead is the
+	// number of tasks that were given up.
 	Failed, Retries, Dead int
 	// Later is how many tasks fall due more than a day after the outage. With a backlog, the simulation omits them.
 	Later int
@@ -40,7 +40,7 @@ type Recovery struct {
 	// Recovered is the time from the end of the outage until all failed tasks, and the backlog, were done or dead, and
 	// no task waited for a worker. Recovered is 0 if that happened before the end of the outage.
 	Recovered time.Duration
-	// Load has the number of attempts that began in each minute, and Peak is the greatest of these numbers.
+	// Load is the number of attempts that began in each minute, and Peak is the largest of these numbers.
 	Load []int
 	Peak int
 }
@@ -53,11 +53,11 @@ const (
 	lateAfter = 24 * time.Hour
 )
 
-// Simulate returns how a system recovers from an outage under a policy that applies to all
-// tasks, including the backlog. Workers take the tasks in the order in which they fall due.
-// Leases, concurrency limits and rates are not simulated. For a task of the backlog, the time
-// since the first attempt is unknown, so the policy's limit on it counts from the last failure.
-// Simulate returns an error if ctx ends, the policy is invalid, or a number is out of range.
+// Simulate returns how a system recovers from an outage under a policy that applies to all tasks, including the
+// backlog. Workers take the tasks in the order in which they fall due. Leases, concurrency limits and rate limits are
+// not simulated. For a task of the backlog, the time since the first attempt is unknown, so the policy's limit on
+// elapsed time counts from the last failure. Simulate returns an error if ctx ends, the policy is invalid, or a number
+// is out of range.
 func Simulate(ctx context.Context, p backoff.Policy, s Scenario) (Recovery, error) {
 	return simulate(ctx, p, s, maxSimulated)
 }

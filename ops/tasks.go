@@ -40,16 +40,15 @@ func (o *ListOptions) setLimit() error {
 // ListOptions.Newest, in the reverse order, with their phases.
 type Page struct {
 	Tasks []falldue.TaskInfo
-	// More reports whether there may be more tasks. Next is the ListOptions.After of the next
-	// page.
+	// More reports whether there may be more tasks. For the next page, set ListOptions.After to Next.
 	More bool
 	Next int64
 	// Bounded reports whether the page ends early because Tasks has read 10,000 tasks or 64 MiB of payloads, or because
 	// of ListOptions.Quick. Such a page may have no tasks.
 	Bounded bool
-	// Undecodable is the number of tasks that are left out because Config.Codec cannot decode their payloads or
-	// results, so it is not known whether Match matches them. Without a Match it is 0: these tasks are then in the
-	// page, with their DecodeError.
+	// Undecodable is the number of tasks that are left out because Config.Codec cannot decode their payloads or results,
+	// so it is not known whether Match matches them. Without a Match, Undecodable is 0, and such tasks are in the page,
+	// with their DecodeError.
 	Undecodable int64
 }
 

@@ -18,18 +18,18 @@ type What string
 const (
 	// Added: the task was enqueued.
 	Added What = "new"
-	// Started: a worker has claimed it.
+	// Started: a worker has claimed the task.
 	Started What = "started"
 	// Failed: an attempt failed, and the task is retried, under its policy or at a time that its
 	// handler has set.
 	Failed What = "failed"
-	// Snoozed: its handler asked for a snooze.
+	// Snoozed: the handler asked for a snooze.
 	Snoozed What = "snoozed"
-	// Dead, Done and Cancelled: it is finished.
+	// Dead, Done and Cancelled: the task is finished.
 	Dead      What = "dead"
 	Done      What = "done"
 	Cancelled What = "cancelled"
-	// Gone: the task no longer exists. It was done, or a person deleted it.
+	// Gone: the task no longer exists. It was done and deleted, or a person deleted it.
 	Gone What = "gone"
 )
 
@@ -60,11 +60,11 @@ const (
 	rememberFor = time.Minute
 )
 
-// Watch calls f with the events of tasks, until ctx ends or f returns an error. Watch returns that error, or ctx's. It
-// polls once every interval, so it misses a task that was enqueued and deleted between two polls, and sees only the
-// last of several changes of a task. Each poll reads new tasks by their IDs, failed and finished tasks from up to 500
-// lanes with 500 tasks in each, and up to 5,000 tasks that Watch has seen before. On TiDB, Watch sees no new tasks,
-// because IDs do not ascend there.
+// Watch calls f with the events of tasks until ctx ends, and then returns nil. An error of f, or of the database, ends
+// Watch earlier. Watch polls once every interval, so it misses a task that was enqueued and deleted between two polls,
+// and sees only the last of several changes of a task. Each poll reads new tasks by their IDs, failed and finished
+// tasks from up to 500 lanes with 500 tasks in each, and up to 5,000 tasks that Watch has seen before. On TiDB, Watch
+// sees no new tasks, because IDs do not ascend there.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil && ctx.Err() == nil {

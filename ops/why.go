@@ -15,9 +15,8 @@ import (
 // Why explains why a worker can or cannot run a task now.
 type Why struct {
 	Task falldue.TaskInfo
-	// Conditions are the conditions of a claim of the task, met or not. A finished task has only
-	// [WhyState], a blocked one [WhyState] and [WhyMembers], and a running one [WhyState] and
-	// [WhyClaim], since no other condition matters for it.
+	// Conditions are the conditions for starting the task, met or not. A finished task has only [WhyState], a blocked task
+	// has [WhyState] and [WhyMembers], and a running task has [WhyState] and [WhyClaim], since no other condition matters.
 	Conditions []Condition
 }
 
@@ -54,8 +53,8 @@ func (w Why) Runnable() bool {
 }
 
 // Next returns when all conditions will be met, if nothing is changed in the meantime: now if the task is runnable, and
-// the zero time if the time is not known. The task then waits for a free handler, behind the tasks that [WhyRank]
-// counts. Handlers that are busy now count only if all other conditions are met.
+// the zero time if the time is not known. At that time, the task waits for a free handler, behind the tasks that
+// [WhyRank] counts. Busy handlers are considered only if all other conditions are met.
 func (w Why) Next() time.Time {
 	next := w.Task.Now
 	for _, c := range w.Conditions {

@@ -8,26 +8,28 @@ import (
 	"github.com/falldue/falldue/flow"
 )
 
-// WhyState is the state of the task. It is met for tasks that are blocked, open or snoozed.
+// WhyState is the state of the task. The condition is met for tasks that are blocked, open or snoozed.
 type WhyState struct {
 	State falldue.State
 	Since time.Time // of a finished task
 }
 
-// WhyMembers is the dependencies of a blocked task, see package flow. It is not met while the task is blocked.
+// WhyMembers describes the dependencies of a blocked task (package flow). The condition is not met while the task is
+// blocked.
 type WhyMembers struct {
 	flow.Counts
-	// WaitsFor has the first IDs of the dependencies that have not ended, and Failed of the dead and cancelled ones.
+	// WaitsFor has the first IDs of the dependencies that have not ended, and Failed has the first IDs of dead and
+	// cancelled dependencies.
 	WaitsFor, Failed []int64
 	// OnDeath is the effect that a dead, cancelled or deleted dependency has on the task.
 	OnDeath flow.OnDeath
 }
 
-// WhyClaim is the latest claim of the task. It is met unless a worker runs the task.
+// WhyClaim is the latest claim of the task. The condition is met unless a worker runs the task.
 type WhyClaim struct {
 	// Worker is the ID of the worker that runs the task, or that has lost it, or "".
 	Worker string
-	// Started is when that run began, and Until when its lease ends or has ended.
+	// Started is when that run began, and Until is when its lease ends or has ended.
 	Started, Until time.Time
 	// Lost reports whether the lease has ended: the worker has died, or cannot reach the
 	// database.
@@ -36,45 +38,45 @@ type WhyClaim struct {
 	Live bool
 }
 
-// WhyAttempts is the number of attempts that the task has used. It is not met if no attempt is left: the task becomes
-// dead when it falls due.
+// WhyAttempts is the number of attempts that the task has used. The condition is not met if no attempt is left: the
+// task becomes dead when it falls due.
 type WhyAttempts struct {
 	Attempts int
 	Most     int // 0 is no limit
 }
 
-// WhyPolicy is a per-task policy, which a worker must be able to read. It is not met if the policy cannot be read, or
-// if no live worker that handles the task can read it.
+// WhyPolicy is a per-task policy, which a worker must be able to read. The condition is not met if the policy cannot be
+// read, or if no live worker that handles the task can read it.
 type WhyPolicy struct {
 	Key  string
 	Text string // of the policy, if it can be read
 	Err  error  // why it cannot be read, or nil
-	// Unread are the IDs of live workers that handle the task and cannot read it, such as workers
-	// of an older release, and UnreadError is why the first of them cannot. Handling is how many
-	// live workers handle the task.
+	// Unread are the IDs of live workers that handle the task and cannot read it, such as workers of an older release, and
+	// UnreadError is why the first of these workers cannot. Handling is how many live workers handle the task.
 	Unread      []string
 	Handling    int
 	UnreadError string
 }
 
-// WhyDue is when the task falls due. It is met when that time has come under one of Rules.
+// WhyDue is when the task falls due. The condition is met when the task is due under one of Rules.
 type WhyDue struct {
 	// Anchor is the time from which the wait counts: the time for which the task was enqueued, the end
 	// of a snooze or of a lost lease, or the time of the last failure plus its Jitter.
 	Anchor   time.Time
 	Attempts int
-	// Failed is when the last attempt failed, and Jitter the random part of the wait. They
-	// are zero if the task waits for something else.
+	// Failed is when the last attempt failed, and Jitter the random part of the wait. Both are zero if the task waits for
+	// something else.
 	Failed time.Time
 	Jitter time.Duration
-	// Scheduled reports whether the task waits for the time for which it was enqueued, and
-	// Snoozed whether it waits for the end of a snooze.
+	// Scheduled reports whether the task waits for the time for which it was enqueued, and Snoozed reports whether it
+	// waits for the end of a snooze.
 	Scheduled, Snoozed bool
-	// Rules are the policies under which the task falls due, with their delays: one, or several if workers of different
-	// releases have different policies. There are none if no policy is known, because no live worker handles the kind.
+	// Rules are the policies under which the task falls due, with their delays. There is one rule, or several if workers
+	// of different releases have different policies. Rules is empty if no policy is known, because no live worker handles
+	// the kind.
 	Rules []DueRule
-	// Override is the override that applies to the task now, or nil. Rules are the policies under it,
-	// with its steps and its end.
+	// Override is the override that applies to the task now, or nil. Rules are the policies that result from the override,
+	// its steps and its end.
 	Override *Override
 	Now      time.Time
 }
@@ -98,31 +100,33 @@ type DueRule struct {
 
 // WhyExpiry is the time by which the task must start. The condition is met until that time. Only tasks that expire have it.
 type WhyExpiry struct {
-	// At is the time. Own reports whether it is [falldue.EnqueueOptions].ExpireAt, and not set by a policy.
+	// At is the time by which the task must start. Own reports whether it comes from [falldue.EnqueueOptions].ExpireAt,
+	// and not from a policy.
 	At  time.Time
 	Own bool
 	Now time.Time // by the database's clock
 }
 
-// WhyPause is the pauses that match the task. It is met if there are none.
+// WhyPause lists the pauses that match the task. The condition is met if there are none.
 type WhyPause struct{ Pauses []Pause }
 
-// WhyWorker is the live workers that work on the task's queue and handle its kind. It is met if there is one.
+// WhyWorker lists the live workers that work on the task's queue and handle its kind. The condition is met if there is
+// such a worker.
 type WhyWorker struct {
-	// Workers are the IDs of these workers.
+	// Workers are the IDs of the live workers that work on the queue and handle the kind.
 	Workers []string
 	// InQueue are the live workers that work on the queue but do not handle the kind, and OfKind the live workers that
 	// handle the kind but do not work on the queue. Stopping are the workers that would do both, but are shutting down.
 	InQueue, OfKind, Stopping []string
-	// Unread are the Workers that cannot read pauses, overrides and cancels, and
-	// UnreadError is the error of the first of them.
+	// Unread are the Workers that cannot read pauses, overrides and cancels, and UnreadError is the error of the first of
+	// these.
 	Unread      []string
 	UnreadError string
 }
 
-// WhyHandlers is how many handlers of the queue run on the live workers that handle the task's
-// kind there. It is met if one of them is free. The numbers come from the last heartbeats
-// of these workers, which are up to a minute old; each has its age.
+// WhyHandlers is how many handlers of the queue run on the live workers that handle the task's kind there. The
+// condition is met if a handler is free. The numbers come from the last heartbeats of these workers, which are up to a
+// minute old: see [WorkerHandlers].Age.
 type WhyHandlers struct {
 	QueueHandlers
 	// Every is the average time between the ends of two runs of these workers, in the time Over before their last
@@ -130,16 +134,17 @@ type WhyHandlers struct {
 	Every, Over time.Duration
 }
 
-// WhyLimit is a limit of the task's kind or queue. It is met if the limit admits another task, or if a worker that
-// defines the limit differently, or does not have it, admits the task.
+// WhyLimit is a limit of the task's kind or queue. The condition is met if the limit admits another task, or if a
+// worker that defines the limit differently, or does not have it, admits the task.
 type WhyLimit struct {
-	// Limit is the Go code that makes the limit, such as AtMost(20), and Owner is its kind or queue: "kind charge", or
-	// "queue default". PerKey reports whether it counts the tasks of each key separately; then it is the limit of the task's
-	// key. If Part is not "", it counts the tasks of each value of that part of keys separately.
+	// Limit is the Go code that makes the limit, such as AtMost(20), and Owner is the limited kind or queue: "kind
+	// charge", or "queue default". PerKey reports whether the limit counts the tasks of each key separately. The other
+	// fields then describe the limit of the task's key. If Part is not "", the limit counts the tasks of each value of
+	// that part of keys separately.
 	Limit, Owner string
 	PerKey       bool
 	Part         string
-	// Room is how many more tasks it admits.
+	// Room is how many more tasks the limit admits.
 	Room int
 	// Definitions are the definitions of the limit, if the workers that may run the task differ, as two releases do
 	// during a deploy. The other fields are of the definition that admits the most tasks. Without are the workers that
@@ -147,51 +152,50 @@ type WhyLimit struct {
 	Definitions []LimitDefinition
 	Without     []string
 	Admitted    bool
-	// Taken has the IDs of the tasks that have its permits. Permits of a rate with a burst are
-	// not known.
+	// Taken has the IDs of the tasks that count toward the limit. For a rate with a burst, these tasks are not known.
 	Taken []int64
-	// Free is when a rate admits the next task. For other limits it is the zero time: they admit the next task when a
-	// task ends.
+	// Free is when a rate limit admits the next task. For other limits, Free is the zero time, because they admit the next
+	// task when a task ends.
 	Free time.Time
 }
 
 // WhyNoLimit is a limit per key of the task's kind or queue that does not count the task: the task has no key, or its
-// key lacks the part that the limit counts. It is always met.
+// key lacks the part that the limit counts. The condition is always met.
 type WhyNoLimit struct {
-	// Limit is the limit as code that makes it, and Owner what it is of, as in [WhyLimit]. Part is the part of keys that
-	// it counts, or "".
+	// Limit is the Go code that makes the limit, and Owner is the limited kind or queue, as in [WhyLimit]. Part is the
+	// part of keys that the limit counts, or "".
 	Limit, Owner, Part string
 }
 
-// WhySequence is the sequence of the task's key. It is met if the task is the next one.
+// WhySequence is the sequence of the task's key. The condition is met if the task is the next task of the sequence.
 type WhySequence struct {
 	// Next is the ID of the task that comes next or runs, or 0 if there is none.
 	Next int64
-	// Runs reports whether it runs, and Halted whether it is dead and halts the sequence, see
-	// [falldue.OrderLimit.HaltOnDeath].
+	// Runs reports whether the task Next runs. Halted reports whether it is dead and halts the sequence
+	// ([falldue.OrderLimit.HaltOnDeath]).
 	Runs, Halted bool
 	// NextDue is when Next falls due, if that task waits and its policy is known, and NextPaused
 	// reports whether a pause is in effect for it.
 	NextDue    time.Time
 	NextPaused bool
-	// Without are the workers that do not have the order, and may run the task out of it.
+	// Without are the workers that do not have the order, and may run the task out of order.
 	Without []string
 	own     bool
 }
 
-// WhyLock describes a lock that another transaction holds on the task's row, such as a transaction that has changed
-// the task. It is met if the row is not locked. SQLite locks no rows, so it has no such condition.
+// WhyLock describes a lock that another transaction holds on the task's row, such as a transaction that has changed the
+// task. The condition is met if the row is not locked. It does not occur on SQLite, which locks no rows.
 type WhyLock struct {
 	Locked bool
-	// Known is false if the server cannot tell, or the user cannot lock rows.
+	// Known is false if the server cannot detect such locks, or the database user has no permission to lock rows.
 	Known bool
 }
 
-// WhyRank is the number of tasks before the task in its lane. The condition is always met:
-// the earlier tasks delay it only while all handlers are busy.
+// WhyRank is the number of tasks before the task in its lane. The condition is always met: the earlier tasks delay the
+// task only while all handlers are busy.
 type WhyRank struct {
 	Ahead int
-	// More reports whether there are more than Ahead: the count ends at 10,000.
+	// More reports whether there are more tasks than Ahead, since the count ends at 10,000.
 	More bool
 }
 
@@ -214,8 +218,8 @@ func (c WhyPolicy) Holds() bool {
 	return c.Err == nil && (len(c.Unread) == 0 || len(c.Unread) < c.Handling)
 }
 
-// At returns when the task falls due: under the first of several rules. It is the zero time
-// if no policy is known.
+// At returns when the task falls due: with several rules, the earliest of their times. It returns the zero time if no
+// policy is known.
 func (c WhyDue) At() (at time.Time) {
 	for _, r := range c.Rules {
 		if at.IsZero() || r.At.Before(at) {
@@ -234,8 +238,7 @@ func (c WhyDue) Holds() bool { at := c.At(); return !at.IsZero() && !at.After(c.
 // Holds implements [Condition].
 func (c WhyPause) Holds() bool { return len(c.Pauses) == 0 }
 
-// Until returns when the last of the pauses ends, or the zero time if one of them does not
-// end by itself.
+// Until returns when the last of the pauses ends, or the zero time if one of the pauses does not end by itself.
 func (c WhyPause) Until() (last time.Time) {
 	for _, p := range c.Pauses {
 		if p.Until.IsZero() {

@@ -13,7 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Conclusion is a sentence about whether the task can run, and when.
+// Conclusion returns a sentence that states whether the task can run, and when.
 func (w Why) Conclusion() string {
 	t := w.Task
 	task := fmt.Sprintf("task %d, of kind %s in queue %s", t.ID, t.Kind, t.Queue)

@@ -18,54 +18,54 @@ import (
 type Worker struct {
 	// ID is the ID of the worker, see [falldue.TaskInfo.ClaimedBy].
 	ID string
-	// Host and PID identify the process. Release is the version of the program's
-	// module, or the revision from which it was built, as far as its build has them.
-	// Library is the version of falldue.
+	// Host and PID identify the process. Release is the version of the program's module, or the revision from which the
+	// program was built, as far as the build has this information. Library is the version of falldue.
 	Host    string
 	PID     int
 	Release string
 	Library string
-	// Queues are the queues that it works on, by name or pattern ([falldue.Config]), and Kinds the kinds that it handles.
+	// Queues are the queues that the worker works on, by name or pattern ([falldue.Config]), and Kinds are the kinds that
+	// it handles.
 	Queues map[string]WorkerQueue
 	Kinds  map[string]WorkerKind
-	// Running is how many handlers ran, Done how many tasks had succeeded since the worker
-	// started, and Failed how many attempts had failed, when it was last seen.
+	// Running is how many handlers ran when the worker was last seen. Done is how many tasks had succeeded since the
+	// worker started, and Failed is how many attempts had failed.
 	Running      int
 	Done, Failed int64
-	// Recent is how the runs of each kind have ended in RecentTime, up to five minutes before it was last seen. Kinds
-	// without an ended run are left out.
+	// Recent counts how the runs of each kind ended in the time RecentTime, up to five minutes, before the worker was last
+	// seen. Kinds without an ended run are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
-	// Latest and LatestTime are the same for the last 30 to 45 seconds before it was last seen.
+	// Latest and LatestTime are the same for only the last 30 to 45 seconds before the worker was last seen.
 	Latest     map[string]Runs
 	LatestTime time.Duration
-	// Longest are up to 100 of its running tasks, the longest running first, when it was last seen.
+	// Longest are up to 100 running tasks of the worker, the longest running first, when the worker was last seen.
 	Longest []RunningTask
-	// Stopping reports whether it claims no more tasks, because it is shutting down.
+	// Stopping reports whether the worker claims no more tasks, because it is shutting down.
 	Stopping bool
-	// Applied has the subjects of up to 100 overrides of policies that the worker applies, the newest, and when
-	// each was set: see [Override.AppliedBy].
+	// Applied maps the subjects of the newest overrides of policies that the worker applies, up to 100, to the times when
+	// these overrides were set: see [Override.AppliedBy].
 	Applied map[string]time.Time
-	// Refused are the overrides of policies that the worker cannot apply. Unread is the error if
-	// the worker cannot read pauses, overrides of policies and cancels, or "". It then applies
-	// the last known ones.
+	// Refused are the overrides of policies that the worker cannot apply. Unread is the error if the worker cannot read
+	// pauses, overrides of policies and cancels, or "". The worker then applies the pauses and overrides that it read
+	// last.
 	Refused []RefusedOverride
 	Unread  string
-	// UnreadPolicies has the keys of up to 20 per-task policies that the worker cannot
-	// read, and the reasons. It claims none of their tasks.
+	// UnreadPolicies maps the keys of up to 20 per-task policies that the worker cannot read to the reasons. The worker
+	// claims no tasks with these policies.
 	UnreadPolicies map[string]string
-	// RefusedPauses has the reasons why the worker cannot apply up to 20 pauses, by their subjects. A newer release has
-	// set these pauses. The worker still runs the tasks that they match.
+	// RefusedPauses maps the subjects of up to 20 pauses that the worker cannot apply to the reasons. A newer release has
+	// set these pauses. The worker still runs the tasks that these pauses match.
 	RefusedPauses map[string]string
 	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string
-	// UnusedLimits has the limits per key that have counted none of the worker's tasks, by their owners, such as
-	// kind charge: no task had the key, or the part of a key, that the limit counts.
+	// UnusedLimits maps kinds and queues, such as kind charge, to their limits per key that have counted none of the
+	// worker's tasks: no task had a key, or the part of a key that the limit counts.
 	UnusedLimits map[string]string
-	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when this was read. All
-	// times are by the database's clock.
+	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when the list of workers was
+	// read. All times are by the database's clock.
 	Started, Seen, Now time.Time
-	// Unreadable is the reason why its queues and kinds are not known, or nil.
+	// Unreadable is the reason why the worker's queues and kinds are not known, or nil.
 	Unreadable error
 }
 
@@ -74,16 +74,15 @@ type Worker struct {
 type RefusedOverride struct {
 	// Subject is the subject of the override, such as kind:charge.
 	Subject string
-	// Own is the policy of the code, or the per-task policy, that the override should have
-	// changed, and Holds the policy that is in effect instead. Both are "" if the workers cannot
-	// read the override. The earlier policy then stays in effect.
+	// Own is the policy that the override should have changed, from the code or per task, and Holds is the policy that is
+	// in effect instead. Both are "" if the workers cannot read the override. The earlier policy then stays in effect.
 	Own, Holds string
 	Error      string
 	// Workers are the IDs of the workers.
 	Workers []string
 }
 
-// RunningTask is a task that a worker has claimed and not ended. Its handler runs, or waits for a moment to run.
+// RunningTask is a task that a worker has claimed and not ended. Its handler runs, or is about to run.
 type RunningTask struct {
 	ID          int64
 	Kind, Queue string
@@ -111,8 +110,7 @@ type Runs struct{ Done, Failed int64 }
 
 // WorkerQueue is a queue that a worker works on.
 type WorkerQueue struct {
-	// Concurrency is how many handlers may run concurrently, and Running how many of them ran when
-	// the worker was last seen.
+	// Concurrency is how many handlers may run concurrently, and Running is how many ran when the worker was last seen.
 	Concurrency, Running int
 	// Limits are the limits that the worker applies in the queue, such as AtMost(20).
 	Limits []string
@@ -124,7 +122,7 @@ type WorkerKind struct {
 	// Policy is the text of the policy that the worker was built with, which backoff.Parse
 	// reads.
 	Policy string
-	// Timeout is how long its handler can run, or 0 for no limit.
+	// Timeout is how long the kind's handler can run, or 0 for no limit.
 	Timeout time.Duration
 	// Limits are the limits that the worker applies to tasks of the kind, such as AtMost(20).
 	Limits []string
@@ -146,8 +144,8 @@ func (w Worker) Concurrency() (n int) {
 type Pace struct {
 	PerSecond float64            // of all kinds
 	Kinds     map[string]float64 // the same of each kind
-	// Over is the time in which they were counted: of the worker that has counted longest, up
-	// to five minutes.
+	// Over is the time in which the tasks were counted, up to five minutes. Workers can have counted for different times,
+	// and Over is the longest.
 	Over time.Duration
 }
 
@@ -348,8 +346,8 @@ type KindReleases struct {
 	Policies []KindPolicy
 }
 
-// Releases returns a kind, or if it is "" all kinds whose tasks wait, for which live workers
-// have several policies, and the profile uses the first; see [Policies.Releases].
+// Releases returns the kinds with waiting tasks for which live workers have several policies, as [Policies.Releases]
+// does: only the given kind, or all such kinds if kind is "". The profile uses the first policy of each.
 func (p *Profile) Releases(kind string) (list []KindReleases) {
 	kinds := []string{kind}
 	if kind == "" {
@@ -370,8 +368,8 @@ func (p *Profile) Releases(kind string) (list []KindReleases) {
 // QueueKind is a kind in a queue.
 type QueueKind struct{ Queue, Kind string }
 
-// Unhandled lists, in order, the kinds of queues with waiting or blocked tasks that no live worker
-// handles in that queue. It knows only the workers that send heartbeats.
+// Unhandled lists, in order, each kind that has waiting or blocked tasks in a queue and that no live worker handles in
+// that queue. Only workers that send heartbeats count.
 func Unhandled(queues []Queue, workers []Worker) (list []QueueKind) {
 	for _, q := range queues {
 		kinds := slices.Concat(q.Kinds, q.Blocked)
@@ -395,9 +393,9 @@ func (w Worker) Handles(queue, kind string) bool {
 	return works && handles && !w.Stopping
 }
 
-// Queue returns the settings of a queue on the worker, which are under the queue's name or under the longest pattern that
-// matches the queue. It reports false if the worker does not work on the queue. All queues that match a pattern share
-// its handlers.
+// Queue returns the settings of a queue on the worker, which are stored under the queue's name or under the longest
+// pattern that matches the queue. Queue returns false if the worker does not work on the queue. All queues that match a
+// pattern share its handlers.
 func (w Worker) Queue(name string) (WorkerQueue, bool) {
 	found, works := pattern.Find(w.Queues, name)
 	q := w.Queues[found]
