@@ -119,7 +119,7 @@ func ExampleFlow_Add() {
 	fetch, load := falldue.NewKind[string]("feed.fetch", falldue.KindConfig{}), falldue.NewKind[string]("feed.apply", falldue.KindConfig{})
 	fetchPrices, fetchStock, apply := fetch.Params("prices"), fetch.Params("stock"), load.Params("all")
 
-	// Any graph: a task can run after all that were added before it.
+	// Any graph: a task can wait for any tasks that were added before it.
 	var g flow.Flow
 	prices, stock := g.Add(fetchPrices), g.Add(fetchStock)
 	last := g.Add(apply, flow.After(prices, stock))
