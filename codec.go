@@ -69,10 +69,10 @@ func encode(c Codec, p Place, data []byte) (string, error) {
 		return "", invalid("the codec returned %.40q: must be JSON", stored)
 	}
 	if len(stored) > maxStored {
-		return "", invalid("the codec returned %d bytes: must be up to %d", len(stored), maxStored)
+		return "", invalid("the codec returned %d bytes: must be at most %d", len(stored), maxStored)
 	}
 	if err := storable.Check(stored); err != nil {
-		return "", invalid("the codec returned: %w", err)
+		return "", invalid("the text that the codec returned: %w", err)
 	}
 	return string(stored), nil
 }
@@ -96,7 +96,7 @@ func decode(c Codec, p Place, stored []byte) ([]byte, error) {
 func toStore(what string, v any, most int) ([]byte, error) {
 	data, err := storable.JSON(v)
 	if err == nil && len(data) > most {
-		err = fmt.Errorf("%d bytes: must be up to %d (Config.MaxPayload)", len(data), most)
+		err = fmt.Errorf("%d bytes: must be at most %d (Config.MaxPayload)", len(data), most)
 	}
 	if err != nil {
 		return nil, invalid("%s: %w", what, err)

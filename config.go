@@ -236,17 +236,17 @@ func (c Config) validate(s dialect.Server) error {
 			return err
 		}
 		if ordered(queue.Limits) {
-			return invalid("limit InOrder() on queue %q: only kinds have an order", name)
+			return invalid("InOrder() on queue %q: must be set on a kind, not on a queue", name)
 		}
 		if n := queue.LowPriorityShare; n < 0 || n > 50 {
 			return invalid("LowPriorityShare %d of queue %q: must be 0 to 50", n, name)
 		}
 		if n := queue.MaxPrefetch; n > run.MaxPrefetch {
-			return invalid("MaxPrefetch %d of queue %q: must be up to 1,000, or negative for none", n, name)
+			return invalid("MaxPrefetch %d of queue %q: must be at most 1,000, or negative for none", n, name)
 		}
 	}
 	if strings.Map(printable, c.Name) != c.Name || len(c.Name) > 27 {
-		return invalid("worker name %q: must be up to 27 printable ASCII characters", c.Name)
+		return invalid("worker name %q: must be at most 27 printable ASCII characters", c.Name)
 	}
 	for _, r := range []struct {
 		name     string

@@ -155,7 +155,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	}
 	for i, t := range tasks {
 		if t.put != nil && t.place != i {
-			return nil, invalid("task %d of a flow, %s, is task %d after middleware: the order must stay", t.place, t.Kind(), i)
+			return nil, invalid("task %d of a flow, %s, is task %d after middleware: middleware must not change the order", t.place, t.Kind(), i)
 		}
 	}
 	members := map[int]bool{}
@@ -227,7 +227,7 @@ func (o *EnqueueOptions) schedulable() error {
 }
 
 // errNotStored is the error of middleware that returned nil without calling next.
-var errNotStored = errors.New("falldue: middleware has not stored the tasks of a schedule, and returned no error")
+var errNotStored = errors.New("falldue: middleware has neither stored the tasks of a schedule nor returned an error: it must call next or return an error")
 
 // Middleware reports whether there is middleware around enqueues.
 func (s internals) Middleware() bool { return s.q.aroundEnqueue.Load() != nil }

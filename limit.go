@@ -162,7 +162,7 @@ func (l limit) allowed() string {
 	rate, bucket := l.form == store.Window, l.bursts
 	switch {
 	case rate && (l.most < 1 || l.most > maxPermits && !bucket):
-		return "the number must be 1 to 1,000, or more with a Burst"
+		return "the number must be 1 to 1,000; with a Burst, it can be higher"
 	case !rate && (l.most < 1 || l.most > maxPermits):
 		return "the number must be 1 to 1,000"
 	case rate && (l.per < minPeriod || l.per > maxPeriod):
@@ -170,9 +170,9 @@ func (l limit) allowed() string {
 	case bucket && (l.burst < 1 || l.burst > maxPermits):
 		return "the burst must be 1 to 1,000"
 	case bucket && l.per/time.Duration(l.most) > maxFull/time.Duration(l.burst):
-		return "on average the burst must last up to 100 years"
+		return "at the average rate, the burst must last at most 100 years"
 	case bucket && l.per/time.Duration(l.most) < time.Microsecond:
-		return "the rate must be up to one task a microsecond"
+		return "the rate must be at most one task per microsecond"
 	case l.parts > 1:
 		return "PerKey takes one part: set one limit for each part, or PerKey() to count each whole key"
 	case l.parts == 1:

@@ -172,7 +172,7 @@ func storedMetadata(o *EnqueueOptions, marks []string) (stored sql.Null[string],
 	}
 	text, err := storable.JSON(metadata)
 	if err == nil && len(text) > maxMetadata {
-		err = fmt.Errorf("%d bytes as JSON: must be up to %d", len(text), maxMetadata)
+		err = fmt.Errorf("%d bytes as JSON: must be at most %d", len(text), maxMetadata)
 	}
 	if err != nil {
 		return stored, invalid("metadata: %w", err)

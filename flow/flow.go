@@ -96,7 +96,7 @@ func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	n := len(f.params)
 	f.params = append(f.params, task)
 	if o.deaths > 1 {
-		f.refuse("task %d, %s, has %d options for deaths: set only one of CancelOnDeath, RunAnyway and AtFirstDeath", n, task.Kind(), o.deaths)
+		f.refuse("task %d, %s, has %d options for failed dependencies: set only one of CancelOnDeath, RunAnyway and AtFirstDeath", n, task.Kind(), o.deaths)
 	}
 	members := map[int]bool{}
 	for _, m := range o.after {

@@ -136,7 +136,7 @@ func TestTwoOptionsForDeathsAreRefused(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q *falldue.Queue) {
 		for _, opts := range [][]flow.Option{{flow.RunAnyway(), flow.CancelOnDeath()}, {flow.AtFirstDeath(), flow.AtFirstDeath()}} {
 			ids, err := flow.Batch(renderPage.Params(1)).Then(publish.Params(""), opts...).Enqueue(t.Context(), q)
-			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", has 2 options for deaths") {
+			if !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "task 1, "+publish.Name()+", has 2 options for failed dependencies") {
 				t.Errorf("stored %v (error %v), want ErrInvalid of task 1", ids, err)
 			}
 		}

@@ -104,7 +104,7 @@ func (c Config[A]) complete(kind, queue string, handlers int) (Config[A], error)
 	case c.Most < 2 || c.Most > maxMost:
 		return c, fmt.Errorf("%w: Most %d of kind %q: must be 2 to 1,000", falldue.ErrInvalid, c.Most, kind)
 	case c.Wait < 0 || c.Wait > maxWait:
-		return c, fmt.Errorf("%w: Wait %v of kind %q: must be up to an hour", falldue.ErrInvalid, c.Wait, kind)
+		return c, fmt.Errorf("%w: Wait %v of kind %q: must be at most an hour", falldue.ErrInvalid, c.Wait, kind)
 	case handlers > 0 && c.Most > handlers:
 		return c, fmt.Errorf("%w: Most %d of kind %q: must be no more than the Concurrency of queue %q, which is %d", falldue.ErrInvalid, c.Most, kind, queue, handlers)
 	}

@@ -27,8 +27,8 @@ func TestInvalidConfigs(t *testing.T) {
 	}{
 		{many.Config[int]{Most: 1}, do, `Most 1 of kind "rows": must be 2 to 1,000`},
 		{many.Config[int]{Most: 1001}, do, `Most 1001 of kind "rows": must be 2 to 1,000`},
-		{many.Config[int]{Wait: -1}, do, `Wait -1ns of kind "rows": must be up to an hour`},
-		{many.Config[int]{Wait: time.Hour + 1}, do, `Wait 1h0m0.000000001s of kind "rows": must be up to an hour`},
+		{many.Config[int]{Wait: -1}, do, `Wait -1ns of kind "rows": must be at most an hour`},
+		{many.Config[int]{Wait: time.Hour + 1}, do, `Wait 1h0m0.000000001s of kind "rows": must be at most an hour`},
 		{many.Config[int]{Most: 6}, do, `Most 6 of kind "rows": must be no more than the Concurrency of queue "default", which is 5`},
 		{many.Config[int]{}, nil, `handler of kind "rows" is nil`},
 	} {

@@ -121,7 +121,7 @@ func (l advisoryLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 // migrations, and idle while they run.
 func (l advisoryLock) lockInTx(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 	if db.Stats().MaxOpenConnections == 1 {
-		return nil, errors.New("behind a pooler in transaction mode a migration needs two connections, and the pool allows one (SetMaxOpenConns, or pool_max_conns of pgx)")
+		return nil, errors.New("behind a pooler in transaction mode, a migration needs two connections, but the pool allows one: raise SetMaxOpenConns, or pool_max_conns of pgx")
 	}
 	var tx *sql.Tx
 	unlock = func() { _ = tx.Rollback() } // an error means that it has ended

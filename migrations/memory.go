@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-var errMemory = errors.New("each connection of the pool has an empty SQLite database in memory of its own; " +
+var errMemory = errors.New("each connection of the pool opens a separate, empty SQLite database in memory; " +
 	"open a file, share one database with file:NAME?mode=memory&cache=shared, or call SetMaxOpenConns(1)")
 
 // checkMemory refuses a database in memory that the connections of the pool do not share: only one of them would have

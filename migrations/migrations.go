@@ -275,7 +275,7 @@ func wrap(err error) error {
 	case errors.As(err, &partial):
 		return fmt.Errorf("migrations: %s: %w", partial.Failed.Source.Path, partial.Err)
 	case errors.Is(err, database.ErrVersionNotFound):
-		return fmt.Errorf("migrations: the tables are of another release of falldue: %w", err)
+		return fmt.Errorf("migrations: another release of falldue has migrated the tables: %w", err)
 	}
 	return fmt.Errorf("migrations: %w", err)
 }

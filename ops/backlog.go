@@ -113,7 +113,7 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 		b.rules, b.shares = append(b.rules, rule), append(b.shares, 1)
 	}
 	if b.Tasks > mostBacklog {
-		return nil, fmt.Errorf("ops: a backlog of %d tasks: must be up to %d", b.Tasks, mostBacklog)
+		return nil, fmt.Errorf("ops: a backlog of %d tasks: must be at most %d", b.Tasks, mostBacklog)
 	}
 	return b, nil
 }

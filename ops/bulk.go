@@ -202,17 +202,17 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 		return nil, invalid("Limit %d: must be 1 or more, or 0 for all", opts.Limit)
 	}
 	if f == (Filter{}) {
-		return nil, invalid("a filter that matches all tasks; set a queue, a kind or a state for example")
+		return nil, invalid("an empty Filter, which matches all tasks: set a field, such as Queue, Kind or State")
 	}
 	if opts.Spread != (Spread{}) && !spreads(a) {
-		return nil, invalid("Spread %+v is set; only RetryMany and RunNowMany take one", opts.Spread)
+		return nil, invalid("Spread %+v is set: only RetryMany and RunNowMany take one", opts.Spread)
 	}
 	if opts.InPlace && (a != store.ActRetry || opts.Spread != (Spread{})) {
-		return nil, invalid("InPlace is set; only RetryMany takes it, and without a Spread")
+		return nil, invalid("InPlace is set: only RetryMany takes it, and without a Spread")
 	}
 	switch {
 	case opts.Running && a != store.ActDelete:
-		return nil, invalid("Running is set; only DeleteMany takes it")
+		return nil, invalid("Running is set: only DeleteMany takes it")
 	case opts.Running:
 		a = store.ActDeleteAny
 	}
@@ -223,11 +223,11 @@ func (o *Ops) newBulk(a store.Action, f Filter, opts BulkOptions) (*bulk, error)
 	case a == store.ActRetry && f.State == "" && !finished(falldue.State(f.Phase)):
 		f.State = falldue.StateDead
 	case a == store.ActRetry && f.State != "" && !finished(f.State):
-		return nil, invalid("state %q; RetryMany takes %q, %q and %q", f.State, falldue.StateDone, falldue.StateDead, falldue.StateCancelled)
+		return nil, invalid("state %q: RetryMany takes %q, %q and %q", f.State, falldue.StateDone, falldue.StateDead, falldue.StateCancelled)
 	case a == store.ActRunNow && f.State != "" && f.State != falldue.StateOpen && f.State != falldue.StateSnoozed:
-		return nil, invalid("state %q; RunNowMany takes %q and %q", f.State, falldue.StateOpen, falldue.StateSnoozed)
+		return nil, invalid("state %q: RunNowMany takes %q and %q", f.State, falldue.StateOpen, falldue.StateSnoozed)
 	case a == store.ActCancel && finished(f.State):
-		return nil, invalid("state %q; CancelMany takes %q, %q and %q", f.State, falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed)
+		return nil, invalid("state %q: CancelMany takes %q, %q and %q", f.State, falldue.StateBlocked, falldue.StateOpen, falldue.StateSnoozed)
 	}
 	s, err := o.search(f, opts.After)
 	if err != nil {

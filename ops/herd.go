@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -96,9 +95,9 @@ func (o Outage) validate() error {
 	case o.Retries < 1 || o.Retries > 1000:
 		return fmt.Errorf("ops: %d retries: must be 1 to 1,000", o.Retries)
 	case o.Failures*o.Retries > 10_000_000:
-		return errors.New("ops: failures * retries is above 10,000,000")
+		return fmt.Errorf("ops: %d failures with %d retries each: must be at most 10,000,000 retries in all", o.Failures, o.Retries)
 	case o.Bucket < 0:
-		return fmt.Errorf("ops: a bucket of %v; it must not be negative", o.Bucket)
+		return fmt.Errorf("ops: a bucket of %v: must not be negative", o.Bucket)
 	}
 	return nil
 }

@@ -112,10 +112,10 @@ func TestStampedeWidensItsBuckets(t *testing.T) {
 func TestStampedeRefuses(t *testing.T) {
 	t.Parallel()
 	for says, o := range map[string]ops.Outage{
-		"ops: 0 failures: must be 1 to 1,000,000":  {Retries: 1},
-		"ops: 1001 retries: must be 1 to 1,000":    {Failures: 1, Retries: 1001},
-		"above 10,000,000":                         {Failures: 1_000_000, Retries: 11},
-		"a bucket of -1s; it must not be negative": {Failures: 1, Retries: 1, Bucket: -time.Second},
+		"ops: 0 failures: must be 1 to 1,000,000": {Retries: 1},
+		"ops: 1001 retries: must be 1 to 1,000":   {Failures: 1, Retries: 1001},
+		"at most 10,000,000 retries in all":       {Failures: 1_000_000, Retries: 11},
+		"a bucket of -1s: must not be negative":   {Failures: 1, Retries: 1, Bucket: -time.Second},
 	} {
 		if _, err := ops.Stampede(t.Context(), parse(t, "1s"), o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: error %v, want %q", o, err, says)

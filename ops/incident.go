@@ -12,7 +12,7 @@ import (
 // factor must be above 0 and up to 1,000,000.
 func Slow(factor float64) (backoff.Override, error) {
 	if !(factor > 0 && factor <= 1e6) {
-		return backoff.Override{}, fmt.Errorf("ops: the factor %v: must be above 0, up to 1,000,000", factor)
+		return backoff.Override{}, fmt.Errorf("ops: the factor %v: must be above 0 and at most 1,000,000", factor)
 	}
 	return backoff.ParseOverride(strconv.FormatFloat(factor, 'f', -1, 64) + " * original")
 }

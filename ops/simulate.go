@@ -99,13 +99,11 @@ func (s Scenario) validate() error {
 	case s.Outage < 0 || s.Outage > maxOutage:
 		return fmt.Errorf("ops: an outage of %v: must be 0 to %v", s.Outage, maxOutage)
 	case !(s.PerSecond > 0 && s.PerSecond <= 1e6):
-		return fmt.Errorf("ops: %v tasks a second: must be above 0, and up to 1,000,000", s.PerSecond)
+		return fmt.Errorf("ops: %v tasks a second: must be above 0 and at most 1,000,000", s.PerSecond)
 	case s.Workers < 1 || s.Workers > 1_000_000:
 		return fmt.Errorf("ops: %d workers: must be 1 to 1,000,000", s.Workers)
-	case s.Handler < 0 || s.Failure < 0:
-		return fmt.Errorf("ops: handlers that take %v and %v; neither may be negative", s.Handler, s.Failure)
-	case s.Handler > maxOutage || s.Failure > maxOutage:
-		return fmt.Errorf("ops: handlers that take %v and %v: must be up to %v", s.Handler, s.Failure, maxOutage)
+	case min(s.Handler, s.Failure) < 0 || max(s.Handler, s.Failure) > maxOutage:
+		return fmt.Errorf("ops: handlers that succeed after %v and fail after %v: both must be 0 to %v", s.Handler, s.Failure, maxOutage)
 	}
 	if busy := s.PerSecond * s.Handler.Seconds(); busy >= float64(s.Workers) {
 		return fmt.Errorf("ops: %v tasks per second that take %v each need more than %.4g workers, and there are %d: they never catch up", s.PerSecond, s.Handler, busy, s.Workers)

@@ -82,7 +82,7 @@ func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ...List
 		return Page{}, invalid("%w", err)
 	}
 	if f.Phase != "" || f.Match != "" {
-		return Page{}, invalid("a filter with Phase %q and Match %.100q; TasksTx takes neither", f.Phase, f.Match)
+		return Page{}, invalid("a filter with Phase %q and Match %.100q: TasksTx takes neither", f.Phase, f.Match)
 	}
 	return o.list(ctx, f, list, func(s *search) {
 		s.phaseless = true

@@ -25,7 +25,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	const most = math.MaxInt64/(24*time.Hour) - 1
 	days, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || days > float64(most) {
-		return 0, fmt.Errorf("%q is too long: must be up to %d days", text, most)
+		return 0, fmt.Errorf("%q is too long: must be at most %d days", text, most)
 	}
 	d := time.Duration(days * float64(24*time.Hour))
 	if m[2] == "" {

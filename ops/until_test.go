@@ -87,7 +87,7 @@ func TestDurationsWithDays(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"a month": `"a month" is not a duration such as 90s, 48h, 2d or 1d12h`, "": "is not a duration", "1d-5h": "is not a duration", "1d25h": "is not a duration",
-		"106751d": `"106751d" is too long: must be up to 106750 days`,
+		"106751d": `"106751d" is too long: must be at most 106750 days`,
 	} {
 		if d, err := ops.ParseDuration(text); err == nil || !strings.Contains(err.Error(), says) || d != 0 {
 			t.Errorf("%s is %v, error %v, want %q", text, d, err, says)

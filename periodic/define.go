@@ -12,7 +12,7 @@ import (
 // maxTries limits how often a change is tried that others undo.
 const maxTries = 20
 
-var errContended = errors.New("periodic: the schedule changed each time it was read")
+var errContended = errors.New("periodic: the schedule kept changing while it was read; try again")
 
 // define stores the definitions, unless that has been done.
 func (s *Scheduler) define(ctx context.Context) error {
@@ -130,7 +130,7 @@ func (s *Scheduler) restore(ctx context.Context, is store.Schedule) (err error) 
 		done, err = s.store.ChangeSchedule(ctx, is, was.Definition)
 	}
 	if done {
-		s.log.Warn("falldue: a schedule was lost, and has been stored again", "schedule", is.Name, "spec", was.Spec, "next", store.Time(was.Next))
+		s.log.Warn("falldue: a schedule was lost, and has been restored", "schedule", is.Name, "spec", was.Spec, "next", store.Time(was.Next))
 	}
 	return err
 }

@@ -135,9 +135,9 @@ func TestMistakesAreRefused(t *testing.T) {
 		{nilErr, `step "nil": the function is nil`}, {nilTxErr, `step "nil": the function is nil`}, {nilFromErr, `step "nil": the function is nil`},
 		{literal, `step "literal" of a Task that belongs to no worker`},
 		{within, `step "inner" begins while step "outer" runs`},
-		{long, `step "long": result of 11 bytes: must be up to 10 (Config.MaxPayload)`},
+		{long, `step "long": result of 11 bytes: must be at most 10 (Config.MaxPayload)`},
 		{invalid, `result of step "long": json: unsupported type: chan int`},
-		{cursor, `step "long": cursor of 11 bytes: must be up to 10 (Config.MaxPayload)`},
+		{cursor, `step "long": cursor of 11 bytes: must be at most 10 (Config.MaxPayload)`},
 		{unrecorded, `step "long" returned nil without calling record`},
 		{noTx, `step "long": the transaction is nil`},
 	} {

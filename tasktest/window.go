@@ -68,7 +68,7 @@ func valid(t testing.TB, p backoff.Policy, min, max time.Duration) bool {
 		return false
 	}
 	if min > max {
-		t.Errorf("tasktest: min %v: must be up to max %v", min, max)
+		t.Errorf("tasktest: min %v: must be at most max %v", min, max)
 		return false
 	}
 	return true

@@ -115,14 +115,14 @@ func checkDuration(value string) error {
 
 func checkNumber(value string) error {
 	if n, err := strconv.ParseFloat(value, 64); err != nil || !(n >= 0) {
-		return errors.New("must be a number from 0")
+		return errors.New("must be a number, 0 or more")
 	}
 	return nil
 }
 
 func checkCount(value string) error {
 	if n, err := strconv.Atoi(value); err != nil || n < 0 {
-		return errors.New("must be a whole number from 0")
+		return errors.New("must be a whole number, 0 or more")
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ func TestFlagsComeBeforeTheEnvironment(t *testing.T) {
 		{env: map[string]string{"EXPONENT": "2"}, says: "--default-retry-base and --default-retry-jitter missing"},
 		{args: []string{"--default-retry-base", "15"}, says: `--default-retry-base is "15": must be a duration with a unit`},
 		{env: map[string]string{"JITTER": "-1s"}, says: `FALLDUE_DEFAULT_RETRY_JITTER is "-1s": must be a duration`},
-		{env: map[string]string{"LIMIT": "1.5"}, says: `FALLDUE_DEFAULT_RETRY_LIMIT is "1.5": must be a whole number from 0`},
-		{args: append(formula[:2:2], "--default-retry-exponent", "NaN"), says: `--default-retry-exponent is "NaN": must be a number from 0`},
+		{env: map[string]string{"LIMIT": "1.5"}, says: `FALLDUE_DEFAULT_RETRY_LIMIT is "1.5": must be a whole number, 0 or more`},
+		{args: append(formula[:2:2], "--default-retry-exponent", "NaN"), says: `--default-retry-exponent is "NaN": must be a number, 0 or more`},
 		{args: append(formula[:2:2], "--default-retry-exponent", "99", "--default-retry-jitter", "1s"), says: "exponent is 99: must be from 0 to 20"},
 	} {
 		t.Run("", func(t *testing.T) {

@@ -21,7 +21,7 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure how many tasks this server can insert and run",
 		Long: "Measure how many tasks a process can insert and run on this server, with handlers that\n" +
-			"do nothing, and how soon a worker starts a task of another process. The command\n" +
+			"do nothing, and how soon a worker starts a task that another process enqueues. The command\n" +
 			"creates separate tables, and drops them at the end, even if you interrupt it. The\n" +
 			"server is busy in the meantime, so the command asks first, unless --yes is set. The\n" +
 			"user needs permission to create tables.",
@@ -30,7 +30,7 @@ func benchCommand() *cobra.Command {
 			if err := p.check(); err != nil {
 				return err
 			}
-			what := fmt.Sprintf("bench creates tables whose names begin with falldue_bench_, stores and runs %s tasks as fast as it can, and drops the tables", grouped(int64(b.Tasks)))
+			what := fmt.Sprintf("bench creates tables whose names begin with falldue_bench_, inserts and runs %s tasks as fast as it can, and drops the tables", grouped(int64(b.Tasks)))
 			if err := confirm(cmd, what, yes); err != nil {
 				return err
 			}

@@ -121,7 +121,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 		case len(args) > 0:
 			return b.changeOnes(cmd, args)
 		case !selected:
-			return mistake(fmt.Errorf("no tasks selected: list their IDs, or set flags such as --kind: %s --help", cmd.CommandPath()))
+			return mistake(fmt.Errorf("no tasks selected: list IDs, or set flags such as --kind; see \"%s --help\"", cmd.CommandPath()))
 		}
 		return b.changeMany(cmd)
 	}
@@ -162,7 +162,7 @@ func (b *bulkCommand) anyAllowed(ctx context.Context, q *falldue.Queue, ids []in
 		case !slices.Contains(allowed, string(t.State)):
 			err = fmt.Errorf("%w: task %d is %s; expected %s", falldue.ErrWrongState, id, t.State, oneOf(allowed))
 		case b.verb == "delete" && ops.Running(t) && !b.options.Running:
-			err = fmt.Errorf("%w: %d; --running deletes it, too", falldue.ErrRunning, id)
+			err = fmt.Errorf("%w: %d; set --running to delete it", falldue.ErrRunning, id)
 		default:
 			return nil
 		}

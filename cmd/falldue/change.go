@@ -161,7 +161,7 @@ func retryCommand() *cobra.Command {
 	rateVar(cmd.Flags(), &b.options.Spread.Rate, "rate", 0, "maximum number of tasks that fall due per second (default all immediately)")
 	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "spread the tasks evenly over this duration, in no particular order (default all immediately)")
 	cmd.Flags().StringVar(&b.from, "from", "", "time when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
-	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put tasks of a sequence back in their places, before tasks enqueued later (default at the end)")
+	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put tasks of a kind with InOrder back in their places, before tasks of the same key enqueued later (default at the end)")
 	cmd.Flags().StringVar(&payload, "payload", "", "replace the task's payload with this `JSON`, or with standard input for -")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -206,8 +206,8 @@ func changeCommand() *cobra.Command {
 		Use:   "change ID",
 		Short: "Change a waiting task",
 		Long: "Change when a waiting task runs, its queue, its priority or its payload. Its attempts\n" +
-			"and its keys stay. Running, finished and blocked tasks are not changed. --now makes a waiting\n" +
-			"task due, and keeps its place in a sequence.",
+			"and its keys stay. Running, finished and blocked tasks cannot be changed. --now makes a\n" +
+			"waiting task due. In a kind with InOrder, the task keeps its place among the tasks of its key.",
 		Example: `  falldue change 4711 --now
   falldue change 4711 --at 2026-12-11T14:02:00Z --priority -5`,
 		Args: cobra.ExactArgs(1),

@@ -23,8 +23,8 @@ func countsCommand() *cobra.Command {
 		Short: "Count tasks by queue, kind and state",
 		Long: "Count tasks by queue, kind and state. The numbers are exact: the command reads the\n" +
 			"whole table, about a second for each million tasks. With --estimate, numbers after ~\n" +
-			"are estimates, which take a tenth of a second for any number of tasks. Running tasks\n" +
-			"are open or snoozed.",
+			"are estimates, which take a tenth of a second for any number of tasks. A running\n" +
+			"task is counted in the state open or snoozed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {
@@ -53,7 +53,7 @@ func countsCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().StringVar(&queue, "queue", "", "count only tasks of this queue")
 	cmd.Flags().StringVar(&kind, "kind", "", "count only tasks of this kind")
-	cmd.Flags().BoolVar(&estimate, "estimate", false, "estimate numbers of many tasks")
+	cmd.Flags().BoolVar(&estimate, "estimate", false, "estimate large numbers instead of counting")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, state, tasks")

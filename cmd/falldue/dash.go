@@ -68,7 +68,7 @@ func dashCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&d.listen, "listen", "127.0.0.1:8080", "address and port")
 	flags.StringSliceVar(&d.allow, "allow", nil, "allowed actions: \"all\", or one or more of "+actionNames())
-	flags.StringSliceVar(&d.hosts, "host", nil, "host names that URLs of the page may have, in addition to localhost and --listen")
+	flags.StringSliceVar(&d.hosts, "host", nil, "host names under which browsers may open the page, in addition to localhost and --listen")
 	flags.StringVar(&d.userHeader, "user-header", "", "header in which a proxy passes the name of the user, such as X-Forwarded-User")
 	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of the proxies that may set --user-header, such as 10.0.0.0/8")
 	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who can connect to the --listen address use the page")
@@ -135,7 +135,7 @@ func (d *dashboard) check() error {
 	addr, err := netip.ParseAddr(host)
 	local := host == "localhost" || err == nil && addr.IsLoopback()
 	if !local && d.userHeader == "" && !d.noAuth {
-		return mistake(fmt.Errorf("--listen %s is not this machine only; set --user-header and --trust-proxy, or --no-auth", d.listen))
+		return mistake(fmt.Errorf("--listen %s can be reached from other machines; set --user-header and --trust-proxy, or --no-auth", d.listen))
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (d *dashboard) onlyHosts(h http.Handler) http.Handler {
 			host = name
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, strings.Trim(host, "[]")) }) {
-			http.Error(w, fmt.Sprintf("This page is not called %q. Name it with --host.", host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("The host name %q is not allowed. Restart the command with this name in --host.", host), http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)

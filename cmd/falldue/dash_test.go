@@ -67,12 +67,12 @@ func TestDash(t *testing.T) {
 func TestDashRefusesToBeOpen(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
-		"--listen 0.0.0.0:8080 is not this machine only": {"--listen", "0.0.0.0:8080"},
-		"--listen :8080 is not this machine only":        {"--listen", ":8080"},
-		`--listen "8080": must be an address`:            {"--listen", "8080"},
-		"set both or neither":                            {"--user-header", "X-User"},
-		`--trust-proxy "proxy"`:                          {"--user-header", "X-User", "--trust-proxy", "proxy"},
-		`--allow "destroy": unknown action: use "all", `: {"--allow", "retry,destroy"},
+		"--listen 0.0.0.0:8080 can be reached from other machines": {"--listen", "0.0.0.0:8080"},
+		"--listen :8080 can be reached from other machines":        {"--listen", ":8080"},
+		`--listen "8080": must be an address`:                      {"--listen", "8080"},
+		"set both or neither":                                      {"--user-header", "X-User"},
+		`--trust-proxy "proxy"`:                                    {"--user-header", "X-User", "--trust-proxy", "proxy"},
+		`--allow "destroy": unknown action: use "all", `:           {"--allow", "retry,destroy"},
 	} {
 		_, err := execute(t, append([]string{"dash", "--dsn", "sqlite:none.db"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), says) || exitStatus(err) != exitUsage {

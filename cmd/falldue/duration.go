@@ -196,7 +196,7 @@ func (v *checkedValue) Type() string { return "string" }
 
 // What is allowed for arguments that a minus sign turns into flags.
 const (
-	factorRule  = "must be a factor above 0 and up to 1,000,000, such as 4x"
+	factorRule  = "must be a factor above 0 and at most 1,000,000, such as 4x"
 	rampRule    = "must be a duration from 5s to 7d, such as 30m"
 	idRule      = "must be the ID of a task, a whole number above 0"
 	untilRule   = "must be a time of day such as 09:00, a duration from now such as 2h or 2d, or a time such as 2026-12-11T14:02:00Z"
@@ -246,7 +246,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case kind == "bool":
 		must = "must be true or false"
 	default:
-		must = "must be a whole number from 0 on, such as 7"
+		must = "must be a whole number, 0 or more, such as 7"
 	}
 	return fmt.Errorf("--%s %.100q: %s", bad.GetFlag().Name, bad.GetValue(), must)
 }

@@ -26,7 +26,7 @@ func TestBadValuesOfFlags(t *testing.T) {
 		{`--outage "31d": must be a duration from 0s to 30d`, []string{"simulate", "zizq", "--outage", "31d"}},
 		{`--handler "1": ` + span, []string{"simulate", "zizq", "--handler", "1"}},
 		{`--bucket "0s": must be a duration from 1ms to 30d`, []string{"policy", "herd", "zizq", "--bucket", "0s"}},
-		{`--seed "-1": must be a whole number from 0 on, such as 7`, []string{"policy", "herd", "zizq", "--seed", "-1"}},
+		{`--seed "-1": must be a whole number, 0 or more, such as 7`, []string{"policy", "herd", "zizq", "--seed", "-1"}},
 		{`--delay "5": ` + span, []string{"enqueue", "x", "--delay", "5"}},
 		{`--priority "high": must be a whole number from -32,768 to 32,767`, []string{"change", "1", "--priority", "high"}},
 		{`--metadata "ann": must be NAME=VALUE, such as by=ann`, []string{"enqueue", "x", "--metadata", "ann"}},

@@ -96,10 +96,10 @@ func printErrors(s screen, f ops.Failures, failing []ops.KindRuns) error {
 		rows = append(rows, []string{g.Kind, grouped(int64(g.Waiting)), grouped(int64(g.Dead)), words.Span(f.At.Sub(g.Last)) + " ago", words.Names(g.Examples), g.Error})
 	}
 	if err := s.table([]column{
-		{name: "kind", least: 8}, {name: "waiting", right: true}, {name: "dead", right: true}, {name: "last"}, {name: "such as"}, {name: "error", least: 12, prose: true},
+		{name: "kind", least: 8}, {name: "waiting", right: true}, {name: "dead", right: true}, {name: "last"}, {name: "examples"}, {name: "error", least: 12, prose: true},
 	}, rows); err != nil || !f.More {
 		return err
 	}
-	_, err := fmt.Fprintf(s, "\nthere are more: %s were read, the newest and the oldest of each lane (tasks with the same delay)\n", counted(f.Tasks, "task"))
+	_, err := fmt.Fprintf(s, "\nnot all failed tasks are counted: only %s were read, the newest and the oldest of each lane (a group of tasks with the same delay)\n", counted(f.Tasks, "task"))
 	return err
 }

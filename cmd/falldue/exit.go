@@ -208,7 +208,7 @@ func prepare(cmd *cobra.Command) {
 			if len(list) == 1 {
 				given = "argument"
 			}
-			return fmt.Errorf("%d %s; the usage is %s", len(list), given, cmd.UseLine())
+			return fmt.Errorf("%d %s given; usage: %s", len(list), given, cmd.UseLine())
 		}
 	}
 	if fn := cmd.RunE; fn != nil {

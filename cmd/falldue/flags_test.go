@@ -50,7 +50,7 @@ func TestMistakesNameTheFlag(t *testing.T) {
 		`--why "` + strings.Repeat("w", 100) + `": has 20,000 bytes: must have at m`: "pause a --why " + strings.Repeat("w", 20_000),
 		`unknown flag --nix; "falldue policy eval --help" lists the flags`:           "policy eval 5m --nix",
 		`unknown flag -j; "falldue policy eval --help" lists the flags`:              "policy eval -j",
-		`"-1x": must be a factor above 0 and up to 1,000,000, such as 4x`:            "policy slow a -1x",
+		`"-1x": must be a factor above 0 and at most 1,000,000, such as 4x`:          "policy slow a -1x",
 		`"-5m": must be a duration from 5s to 7d, such as 30m`:                       "policy ramp a over -5m",
 		`"-5m": must be a time of day such as 09:00, a duration from now`:            "policy hold a until -5m",
 		`"-5m": begins with a minus sign: write -- before a FORMULA that does`:       "policy set a -5m",
@@ -71,7 +71,7 @@ func TestErrorsOfTheLibraryNameTheFlag(t *testing.T) {
 	s.failed("mail", 1, time.Minute)
 	for want, args := range map[string]string{
 		`--from 8000-01-01 00:00:00 +0000 UTC: must not be before 1970, nor more than 36,500 days in the future`: "retry --kind mail --from 8000-01-01T00:00:00Z --rate 1",
-		`payload: 1048578 bytes: must be up to 1048576`:                                                          `change 1 --payload "` + strings.Repeat("x", 1<<20) + `"`,
+		`payload: 1048578 bytes: must be at most 1048576`:                                                        `change 1 --payload "` + strings.Repeat("x", 1<<20) + `"`,
 		`enqueue "mail": queue "a/b%": must be 1 to 100 of`:                                                      "enqueue mail --queue a/b%",
 		`--until: "9200-01-01T00:00:00Z": must be before the year 9100`:                                          "pause mail --until 9200-01-01T00:00:00Z",
 		`until: "9200-01-01T00:00:00Z": must be before the year`:                                                 "policy hold mail until 9200-01-01T00:00:00Z",

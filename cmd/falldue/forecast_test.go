@@ -88,9 +88,9 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 		s.failed("mail", 20, time.Duration(ago+1)*150*time.Second)
 	}
 	out, _ := s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h")
-	contains(t, out, `warning: this causes a retry storm: 400 tasks fall due in one minute, and 2\d in the busiest one before; --ramp shows steps without one\n$`)
+	contains(t, out, `warning: this causes a retry storm: 400 tasks would fall due in one minute, compared with 2\d in the busiest minute now; --ramp shows steps without one\n$`)
 	out, _ = s.fails(exitAttention, "policy", "diff", "mail", "10s", "--from", "1h", "--ramp", "40")
-	contains(t, out, `warning: this causes a retry storm: .* one before\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
+	contains(t, out, `warning: this causes a retry storm: .* busiest minute now\n`, `(?m)^\d+ steps`, `(?m)^ *0s +\d+ +delay 0\.\d+ \* 1h \+ 0\.\d+ \* 10s$`, `delay 10s\n$`)
 	out = s.run("policy", "diff", "mail", "2h", "--from", "1h", "--json")
 	var d struct {
 		Later int64
@@ -102,9 +102,9 @@ func TestDiffWarnsOfAHerd(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		`--from: formula "nonsense"`: {"--from", "nonsense"},
-		`no live worker handles kind mail; set the policy of the code with --from`: nil,
-		`--ramp "0": must be a whole number from 1 to `:                            {"--from", "1h", "--ramp", "0"},
-		`--for "1s": must be a duration from 1m0s to 365d`:                         {"--from", "1h", "--for", "1s"},
+		`no live worker handles kind mail; set the kind's current policy with --from`: nil,
+		`--ramp "0": must be a whole number from 1 to `:                               {"--from", "1h", "--ramp", "0"},
+		`--for "1s": must be a duration from 1m0s to 365d`:                            {"--from", "1h", "--for", "1s"},
 	} {
 		if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "mail", "1m"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v, want %q", args, err, says)

@@ -19,8 +19,8 @@ func migrateCommand() *cobra.Command {
 		Short: "Create, upgrade or drop falldue's tables",
 		Long: "Create, upgrade or drop falldue's tables.\n\n" +
 			"Several processes can migrate the same database concurrently: one runs the\n" +
-			"migrations, and the others wait for up to 5 minutes. The error after that names the\n" +
-			"lock and its holder.",
+			"migrations, and the others wait for up to 5 minutes. Then they fail with an error that\n" +
+			"names the lock and its holder.",
 	}
 	p.tableFlags(cmd.PersistentFlags())
 	cmd.AddCommand(migrateUpCommand(&p), migrateDownCommand(&p), migrateStatusCommand(&p), migrateDumpCommand(&p))

@@ -57,10 +57,10 @@ func dumpInto(out io.Writer, folder string, files []migrations.File) error {
 			if text, err := os.ReadFile(path); err != nil { //nolint:gosec // the user names the folder
 				return err
 			} else if !bytes.Equal(text, []byte(file.Text)) {
-				return fmt.Errorf("%s exists with other contents; it was not changed", path)
+				return fmt.Errorf("%s exists with other contents; no file was written", path)
 			}
 		} else if other, taken := byNumber[m[1]]; taken {
-			return fmt.Errorf("%s has the number of %s; choose another one with --start", filepath.Join(folder, other), file.Name)
+			return fmt.Errorf("%s has the same number as the new file %s; set another first number with --start", filepath.Join(folder, other), file.Name)
 		} else {
 			texts[path] = []byte(file.Text)
 		}

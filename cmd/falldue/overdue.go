@@ -23,8 +23,8 @@ func overdueCommand() *cobra.Command {
 		Short: "List tasks that have been due for more than a minute",
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute. The\n" +
 			"reason is that no worker handles their kind in their queue, that all its workers are\n" +
-			"busy, that a limit or a sequence delays them, or that a dead task halts their\n" +
-			"sequence. Tasks are counted up to 1,000. Policies and limits come from live workers.\n" +
+			"busy, that a limit or an unfinished task of the same key (InOrder) delays them, or\n" +
+			"that a dead task of the same key halts them. Tasks are counted up to 1,000. Policies and limits come from live workers.\n" +
 			"Policies also come from --policy, from tasks, and from overrides. A failed task with\n" +
 			"an unknown policy counts as due a day after its failure. Status 4 means that some\n" +
 			"tasks wait for a worker or behind a dead task, or with --limited that any task is\n" +
@@ -32,7 +32,7 @@ func overdueCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if olderThan <= 0 {
-				return mistake(fmt.Errorf("--older-than %v; must be above 0", olderThan))
+				return mistake(fmt.Errorf("--older-than %v: must be above 0", olderThan))
 			}
 			return p.ops(cmd.Context(), policies, func(o *ops.Ops, _ *falldue.Queue) error {
 				list, err := o.Overdue(cmd.Context(), olderThan)
@@ -56,7 +56,7 @@ func overdueCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	spanVar(cmd.Flags(), &olderThan, "older-than", overdue.After, "list tasks that have been due for longer than this")
-	cmd.Flags().BoolVar(&limited, "limited", false, "list only tasks that a limit or a sequence delays")
+	cmd.Flags().BoolVar(&limited, "limited", false, "list only tasks that a limit or InOrder delays")
 	jsonFlag(cmd, &asJSON, "print one JSON object per line: queue, kind, tasks, due_since, limit, halted_by")
 	return cmd
 }
@@ -87,7 +87,7 @@ func printOverdue(cmd *cobra.Command, list []ops.Overdue, asJSON bool) error {
 		}
 		waits := cmp.Or(o.Limit, "a worker")
 		if o.HaltedBy != 0 {
-			waits = fmt.Sprintf("dead task %d, which halts its sequence", o.HaltedBy)
+			waits = fmt.Sprintf("dead task %d, which halts the tasks of its key", o.HaltedBy)
 		}
 		rows = append(rows, []string{o.Queue, o.Kind, tasks, o.DueSince.Format(time.DateTime) + " UTC", waits})
 	}

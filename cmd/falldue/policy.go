@@ -154,7 +154,7 @@ func policyWhereCommand() *cobra.Command {
 	}
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&params.AttemptsColumn, "attempts-column", "attempts", "name of the column that counts failed attempts")
-	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column with the start of the wait")
+	cmd.Flags().StringVar(&params.UpdatedAtColumn, "updated-at-column", "updated_at", "name of the column with the time of the last change, at which the wait starts")
 	cmd.Flags().StringVar(&params.Table, "table", "", "table or alias to qualify the columns with")
 	cmd.Flags().BoolVar(&params.UTC, "utc", false, "times without a time zone are in UTC (default the session's time zone)")
 	jsonFlag(cmd, &asJSON, "print one JSON object: sql")

@@ -142,7 +142,7 @@ func (d *differ) candidates(cmd *cobra.Command, texts []string) (list []candidat
 	ramp := cmd.Flags().Changed("ramp")
 	switch {
 	case ramp && len(list) > 1:
-		return nil, fmt.Errorf("--ramp with %d policies: must have one", len(list))
+		return nil, fmt.Errorf("--ramp takes one policy, and %d are given", len(list))
 	case d.applies && !ramp:
 		return nil, errors.New("--apply needs --ramp; to set a policy without steps, use \"policy set\"")
 	case !d.applies && (d.until != "" || d.dry):
@@ -184,7 +184,7 @@ func policyNow(ctx context.Context, o *ops.Ops, kind string) (backoff.Policy, er
 	}
 	policy, known := policies.Of(falldue.TaskInfo{Kind: kind})
 	if !known {
-		return backoff.Policy{}, mistake(fmt.Errorf("no live worker handles kind %s; set the policy of the code with --from", kind))
+		return backoff.Policy{}, mistake(fmt.Errorf("no live worker handles kind %s; set the kind's current policy with --from", kind))
 	}
 	return policy, nil
 }
@@ -243,7 +243,7 @@ func (c candidate) print(s screen) error {
 		fmt.Fprintf(&b, "\n%s\n", minutesChart(c.After.Minutes, "after: tasks that fall due in each "))
 	}
 	if c.Herd {
-		fmt.Fprintf(&b, "\nwarning: this causes a retry storm: %s tasks fall due in one minute, and %s in the busiest one before", grouped(c.After.Peak), grouped(c.Before.Peak))
+		fmt.Fprintf(&b, "\nwarning: this causes a retry storm: %s tasks would fall due in one minute, compared with %s in the busiest minute now", grouped(c.After.Peak), grouped(c.Before.Peak))
 		if c.steps == nil {
 			b.WriteString("; --ramp shows steps without one")
 		}
@@ -306,7 +306,7 @@ func (c candidate) printSteps(s screen) error {
 		return err
 	}
 	if each > 1 {
-		if _, err := fmt.Fprintf(s, "; this shows some, and --json prints all"); err != nil {
+		if _, err := fmt.Fprintf(s, "; some are shown here, and --json prints all"); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func policyHoldCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] != "until" {
-				return mistake(fmt.Errorf("%q instead of until, as in policy hold charge until 09:00", args[1]))
+				return mistake(fmt.Errorf("%q: must be until and a time, such as: policy hold charge until 09:00", strings.Join(args[1:], " ")))
 			}
 			f.until = args[2]
 			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {

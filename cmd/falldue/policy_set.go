@@ -38,7 +38,7 @@ func (f *setter) flags(cmd *cobra.Command, until bool) {
 	if until {
 		cmd.Flags().StringVar(&f.until, "until", "", untilUsage)
 	}
-	cmd.Flags().BoolVar(&f.own, "include-own", false, "include tasks with a per-task policy; original is that policy")
+	cmd.Flags().BoolVar(&f.own, "include-own", false, "include tasks with a per-task policy; the name original then stands for that policy")
 }
 
 // commonFlags adds the flags of commands that set policies and of those that clear them.
@@ -68,8 +68,8 @@ func whoFlags(cmd *cobra.Command, n *falldue.Note) {
 	if u, err := user.Current(); name == "" && err == nil {
 		name = u.Username
 	}
-	textVar(cmd.Flags(), &n.Who, "who", name, 255, "your name, which lists and the history show")
-	textVar(cmd.Flags(), &n.Why, "why", "", storable.MaxText, "reason, which lists and the history show")
+	textVar(cmd.Flags(), &n.Who, "who", name, 255, "your name, shown in lists and in the history")
+	textVar(cmd.Flags(), &n.Why, "why", "", storable.MaxText, "reason, shown in lists and in the history")
 }
 
 func policySetCommand() *cobra.Command {

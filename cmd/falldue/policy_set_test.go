@@ -35,9 +35,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, "and leaves 400 of these with no attempt left", []string{"set", "mail", "attempts 1"}},
 			{exitUsage, `unknown name "mine"`, []string{"set", "mail", "4 * mine"}},
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
-			{exitUsage, `"4": must be a factor above 0 and up to 1,000,000, such as 4x`, []string{"slow", "mail", "4"}},
+			{exitUsage, `"4": must be a factor above 0 and at most 1,000,000, such as 4x`, []string{"slow", "mail", "4"}},
 			{exitUsage, `"0x": must be a factor above 0`, []string{"slow", "mail", "0x"}},
-			{exitUsage, `"till" instead of until`, []string{"hold", "mail", "till", "09:00"}},
+			{exitUsage, `"till 09:00": must be until and a time`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `over "lunch": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "lunch"}},
 			{exitUsage, `over "0s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "0s"}},
@@ -150,7 +150,7 @@ func TestDiffAppliesARamp(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		for says, args := range map[string][]string{
-			"--ramp with 2 policies: must have one": {"12m", "13m", "--ramp", "40"}, "--until and --dry-run need --apply": {"12m", "--until", "2h"},
+			"--ramp takes one policy, and 2 are given": {"12m", "13m", "--ramp", "40"}, "--until and --dry-run need --apply": {"12m", "--until", "2h"},
 		} {
 			if _, err := s.fails(exitUsage, append([]string{"policy", "diff", "invoice", "--from", "2h"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v: error %v", args, err)

@@ -153,7 +153,7 @@ func TestPolicyErrorsNameTheMistake(t *testing.T) {
 		`required flag(s) "engine" not set`:                                               {"sql", "n"},
 		`--attempts-column is empty; it must name the column that counts failed attempts`: {"sql", "n", "--engine", "mysql", "--attempts-column", ""},
 		`the updated-at column: must not be empty`:                                        {"where", "n", "--engine", "mysql", "--updated-at-column", ""},
-		`2 arguments; the usage is falldue policy eval FORMULA`:                           {"eval", "n", "+1"},
+		`2 arguments given; usage: falldue policy eval FORMULA`:                           {"eval", "n", "+1"},
 		`geometric: retries is 0: must be from 1 to 1000000`:                              {"eval", "geometric(retries=0)"},
 	} {
 		out, err := execute(t, append([]string{"policy"}, args...)...)

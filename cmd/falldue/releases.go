@@ -11,7 +11,7 @@ import (
 func releasesText(list []ops.KindReleases) string {
 	var b strings.Builder
 	for _, k := range list {
-		fmt.Fprintf(&b, "%s; numbers use the first\n", policiesText(k.Kind, k.Policies))
+		fmt.Fprintf(&b, "%s; the numbers use the first policy\n", policiesText(k.Kind, k.Policies))
 	}
 	return b.String()
 }

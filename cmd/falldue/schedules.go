@@ -182,7 +182,7 @@ func onSchedules(verb, short, fields string, ask func(*cobra.Command, []string) 
 	cmd := &cobra.Command{
 		Use:   verb + " NAME...",
 		Short: short,
-		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command changes none.",
+		Long:  strings.TrimSuffix(short, ".") + ". If a schedule does not\nexist, the command changes no schedule.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.queue(cmd.Context(), func(q *falldue.Queue) error {

@@ -55,7 +55,7 @@ func (s *simulator) flags(cmd *cobra.Command) {
 	boundedSpanVar(cmd.Flags(), &s.scenario.Handler, "handler", 100*time.Millisecond, 0, longestLimit, "duration of a successful attempt")
 	boundedSpanVar(cmd.Flags(), &s.scenario.Failure, "failure", 0, 0, longestLimit, "duration of a failed attempt (default as for --handler)")
 	countVar(cmd.Flags(), &s.scenario.Workers, "workers", 10, 1_000_000, "concurrent handlers of all workers")
-	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "number that makes the jitter repeatable")
+	cmd.Flags().Uint64Var(&s.scenario.Seed, "seed", 1, "seed of the random jitter: the same seed gives the same output")
 	cmd.Flags().BoolVar(&s.backlog, "backlog", false, "begin with the waiting tasks")
 	cmd.Flags().StringVar(&s.kind, "kind", "", "with --backlog: only waiting tasks of this kind")
 	s.place.flags(cmd)

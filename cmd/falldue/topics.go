@@ -29,7 +29,7 @@ func topics() []*cobra.Command {
 
 The other parts of a policy are elapsed and start: "elapsed 1d" is the longest time
 from the first attempt to the last one, and "start 1h" the longest wait for the first.
-"attempts 0" is no limit.
+"attempts 0" means no limit.
 
 Numbers without a unit are seconds. The units are ms, s, m, h and d, the operators
 + - * / ^, and the constants pi and e. The functions are min, max, pow, exp, ln, log10,

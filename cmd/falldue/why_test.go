@@ -102,10 +102,10 @@ func TestTwoReleasesAreNamed(t *testing.T) {
 		s.serve("charge")
 		several := `workers have 2 policies for kind charge: delay 12h \S.* of 1 worker.*; delay 2h of 1 worker[^;]*`
 		commands := map[string][]string{
-			`(?m)^releases +` + several + `.*; the first is shown$`: {"show", "1"},
-			`(?m)^` + several + `; numbers use the first$`:          {"forecast"},
-			`\n` + several + `; numbers use the first\n`:            {"policy", "diff", "charge", "1h"},
-			`(?s)\n` + several + `; numbers use the first\n$`:       {"policy", "set", "charge", "2 * original", "--dry-run"},
+			`(?m)^releases +` + several + `.*; the first is shown$`:                                                                     {"show", "1"},
+			`(?m)^` + several + `; the numbers use the first policy$`:                                                                   {"forecast"},
+			`\n` + several + `; the numbers use the first policy\n`:                                                                     {"policy", "diff", "charge", "1h"},
+			`(?s)\n` + several + `; the numbers use the first policy\n$`:                                                                {"policy", "set", "charge", "2 * original", "--dry-run"},
 			`"kind":"charge".*"kind_policies":\[\{"kind":"charge","policy":"delay 12h[^"]*","workers":\["[^"]+"\].*"policy":"delay 2h"`: {"forecast", "--json"},
 		}
 		for _, args := range commands {

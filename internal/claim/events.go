@@ -13,14 +13,14 @@ import (
 type events struct{ log *slog.Logger }
 
 func (e events) pollFailed(queue string, err error) {
-	e.log.Warn("falldue: cannot poll", "queue", queue, retry.Failed(err))
+	e.log.Warn("falldue: cannot poll for tasks", "queue", queue, retry.Failed(err))
 }
 
 // answers reports that the database answers after an outage.
 func (e events) answers() { e.log.Info("falldue: the database answers again") }
 
 func (e events) claimFailed(queue string, err error) {
-	e.log.Warn("falldue: cannot claim", "queue", queue, retry.Failed(err))
+	e.log.Warn("falldue: cannot claim tasks", "queue", queue, retry.Failed(err))
 }
 
 // claimRefused reports tasks of a lane whose claims the database refuses: the id of one of them, and how
@@ -42,7 +42,7 @@ func (e events) tasksExpired(queue, kind string, within time.Duration, tasks int
 	if within > 0 {
 		args = append(args, "within", within)
 	}
-	e.log.Info("falldue: tasks have expired: they had not started in time", args...)
+	e.log.Info("falldue: tasks were cancelled because they had not started in time", args...)
 }
 
 func (e events) expireFailed(queue, kind string, err error) {

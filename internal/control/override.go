@@ -52,7 +52,7 @@ func (o Override) Text() string {
 func ParseOverride(text string) (o Override, err error) {
 	var stored storedOverride
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return o, fmt.Errorf("an override that is not JSON: %w", err)
+		return o, fmt.Errorf("the override is not JSON: %w", err)
 	}
 	o.IncludeOwn = stored.IncludeOwn
 	for _, step := range stored.Steps {
@@ -63,7 +63,7 @@ func ParseOverride(text string) (o Override, err error) {
 		o.Steps = append(o.Steps, Step{store.Duration(step.After), formula})
 	}
 	if len(o.Steps) == 0 {
-		return o, errors.New("an override without steps")
+		return o, errors.New("the override has no steps")
 	}
 	return o, nil
 }

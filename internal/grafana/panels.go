@@ -57,7 +57,7 @@ var panels = []panel{
 	},
 	{
 		title: "Dead in 24 hours", kind: "stat", unit: "short", wide: 4, red: 1,
-		means: "Tasks that failed for the last time, or that a handler discarded.", advice: "Run `falldue ls --state dead`, and `falldue retry` after the cause is mended.",
+		means: "Tasks that failed for the last time, or that a handler discarded.", advice: "Run `falldue ls --state dead`, and `falldue retry` after you have fixed the cause.",
 		queries: []query{{expr: `sum(increase(falldue_runs_total{` + chosen + `,@outcome=~"dead|discarded"}[24h]))`}},
 	},
 	{
@@ -86,7 +86,7 @@ var panels = []panel{
 	},
 	{
 		title: "Wait for limits", kind: "timeseries", unit: "s", wide: 12,
-		means: "How long concurrency limits, rate limits and sequences delayed runs that have begun.", advice: "A long wait is what a limit is for. If the wait is too long, raise the limit, or enqueue less. `falldue why` with the id of a task names the limit.",
+		means: "How long concurrency limits, rate limits and sequences delayed runs that have begun.", advice: "A long wait is what a limit is for. If the wait is too long, raise the limit, or enqueue less. `falldue why` with the ID of a task names the limit.",
 		queries: []query{{expr: `histogram_quantile(0.95, sum by (@le, @kind) (rate(falldue_limit_wait_seconds_bucket{` + chosen + `}[$__rate_interval])))`, legend: "p95 {{@kind}}"}},
 	},
 	{
@@ -171,7 +171,7 @@ var panels = []panel{
 	},
 	{
 		title: "Kinds that wait", kind: "table", unit: "short", wide: 12,
-		means: "Kinds whose due tasks a limit or a sequence delays (1), or that no worker handles (2).", advice: "For a limit, run `falldue why` with the id of a task. For a missing worker, deploy one that handles the kind.",
+		means: "Kinds whose due tasks a limit or a sequence delays (1), or that no worker handles (2).", advice: "For a limit, run `falldue why` with the ID of a task. For a missing worker, deploy one that handles the kind.",
 		queries: []query{{expr: `max by (@queue, @kind) (falldue_limited{` + chosen + `}) + 2 * max by (@queue, @kind) (falldue_unhandled{` + chosen + `})`, legend: "{{@queue}} {{@kind}}"}},
 	},
 }

@@ -223,9 +223,9 @@ func (x ClaimResult) LimitText() string {
 	case x.Claim.MaxAttempts > 0:
 		return "the task's MaxAttempts"
 	case x.Policy.LimitSetFor() != "":
-		return "the policy that is set for " + x.Policy.LimitSetFor()
+		return "the policy override for " + x.Policy.LimitSetFor()
 	case x.Claim.From.Policy != "":
-		return "the task's own policy"
+		return "the task's per-task policy"
 	}
 	return "the policy of its kind"
 }
@@ -287,7 +287,7 @@ func (x ClaimResult) WhyDead(f *Failure) string {
 	case most > 0 && x.Claim.Attempts >= most:
 		return fmt.Sprintf("%s allows %d attempts", x.LimitText(), most)
 	}
-	return fmt.Sprintf("its policy allows %v in all", x.Policy.Policy.MaxElapsed())
+	return fmt.Sprintf("its policy allows %v from the first attempt to the last", x.Policy.Policy.MaxElapsed())
 }
 
 // FencesExhausted returns the settlement of a task whose fence was edited to the highest number. All further

@@ -90,7 +90,7 @@ var ErrPayload = errors.New("decode the payload")
 
 // ErrNotCommitted is the failure of a handler that called DoneTx and returned nil, though the
 // transaction of DoneTx did not commit.
-var ErrNotCommitted = errors.New("falldue: DoneTx was called, and its transaction did not commit")
+var ErrNotCommitted = errors.New("falldue: DoneTx was called, but its transaction did not commit")
 
 // NotCommitted returns a failure with ErrNotCommitted. cause is why the handler's context ended, or nil.
 func NotCommitted(cause error) *Failure {

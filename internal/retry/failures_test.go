@@ -38,8 +38,8 @@ func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
 			last = err
 		})
 		for i := range 90 { // seconds
-			log.Warn("falldue: cannot poll", "queue", "q", retry.Failed(fmt.Errorf("row %d is odd", i)))
-			log.With("queue", "q").Warn("falldue: cannot claim", retry.Failed(io.EOF))
+			log.Warn("falldue: cannot poll for tasks", "queue", "q", retry.Failed(fmt.Errorf("row %d is odd", i)))
+			log.With("queue", "q").Warn("falldue: cannot claim tasks", retry.Failed(io.EOF))
 			log.Warn("falldue: cannot record the outcomes of tasks", retry.Failed(fmt.Errorf("settle: %w", io.EOF)))
 			if i%45 == 0 {
 				log.Warn("falldue: cannot record the outcome of a task", "task", 7, "error", errors.New("of one task"))
@@ -47,12 +47,12 @@ func TestFailuresAreLoggedOnceAMinute(t *testing.T) {
 			log.Warn("falldue: cannot delete", "queue", "q", retry.FailedIn("cleaner", io.EOF))
 			time.Sleep(time.Second)
 		}
-		const want = `level=WARN msg="falldue: cannot poll" queue=q error="row 0 is odd"
-level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim
+		const want = `level=WARN msg="falldue: cannot poll for tasks" queue=q error="row 0 is odd"
+level=WARN msg="falldue: the database does not answer" queue=q error=EOF during="claim tasks"
 level=WARN msg="falldue: cannot record the outcome of a task" task=7 error="of one task"
 level=WARN msg="falldue: cannot record the outcome of a task" task=7 error="of one task"
-level=WARN msg="falldue: cannot poll" queue=q error="row 60 is odd" repeated=59
-level=WARN msg="falldue: the database does not answer" queue=q error=EOF during=claim repeated=179
+level=WARN msg="falldue: cannot poll for tasks" queue=q error="row 60 is odd" repeated=59
+level=WARN msg="falldue: the database does not answer" queue=q error=EOF during="claim tasks" repeated=179
 `
 		log.Warn("falldue: cannot announce", retry.FailingIn("announcer", io.ErrNoProgress, true)) // has had its line
 		if got := text.String(); got != want {

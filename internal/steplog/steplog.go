@@ -341,7 +341,7 @@ func (p *Step) FinishTx(ctx context.Context, tx store.Tx, json []byte) error {
 
 func (p *Step) encode(what, column string, json []byte) (stored sql.Null[string], err error) {
 	if len(json) > p.steps.Max {
-		return stored, fmt.Errorf("%w %q: %s of %d bytes: must be up to %d (Config.MaxPayload)", ErrStep, p.row.Name, what, len(json), p.steps.Max)
+		return stored, fmt.Errorf("%w %q: %s of %d bytes: must be at most %d (Config.MaxPayload)", ErrStep, p.row.Name, what, len(json), p.steps.Max)
 	}
 	text, err := p.steps.Encode(column, json)
 	if err != nil {

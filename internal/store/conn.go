@@ -400,7 +400,7 @@ func (c *conn) begin(ctx context.Context, server dialect.Server) error {
 }
 
 // errUndone is the error of a statement before which the server has undone the transaction.
-var errUndone = errors.New("falldue: the server has undone the transaction")
+var errUndone = errors.New("falldue: the server has rolled back the transaction")
 
 // checkTransaction returns an error if the server has undone the transaction that the connection
 // has begun, where that may go unreported.

@@ -425,7 +425,7 @@ func (s *Store) CheckEdges(ctx context.Context, after EdgeKey) (last EdgeKey, wa
 			n++
 			var e statements.CheckedEdge
 			if refused := statements.CheckedEdgeColumns.Scan(r, &e); refused != nil {
-				corrupt = fmt.Errorf("the row of waiter %d and its member %d cannot be read: %w", e.Edge.Waiter, e.Member, refused)
+				corrupt = fmt.Errorf("the row of table edges with waiter %d and member %d cannot be read: %w", e.Edge.Waiter, e.Member, refused)
 				return nil
 			}
 			list = append(list, e)

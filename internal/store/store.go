@@ -228,7 +228,7 @@ func (s *Store) CheckSize(bytes int) error {
 	const others = 64 << 10 // the statement and its other values, such as metadata
 	packet := s.server.Caps.MaxPacket
 	if most := max(packet-others, packet/2); packet > 0 && int64(bytes) > most {
-		return fmt.Errorf("%d bytes as stored: must be up to %d, because the server's max_allowed_packet is %d", bytes, most, packet)
+		return fmt.Errorf("%d bytes as stored: must be at most %d, because the server's max_allowed_packet is %d", bytes, most, packet)
 	}
 	return nil
 }

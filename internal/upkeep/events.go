@@ -16,7 +16,7 @@ type events struct{ log *slog.Logger }
 // policiesRestored reports policies that the table had lost and has again.
 func (e events) policiesRestored(texts map[string]string) {
 	for key, text := range texts {
-		e.log.Warn("falldue: a policy was missing in the policies table and is stored again", "policy", key, "text", text)
+		e.log.Warn("falldue: a policy was missing in the policies table, and has been restored", "policy", key, "text", text)
 	}
 }
 

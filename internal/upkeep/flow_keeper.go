@@ -234,7 +234,7 @@ func (k *FlowKeeper) carryOut(ctx context.Context, verdicts []store.Verdict) (ca
 		fates[v.To] = append(fates[v.To], v.ID)
 		queues[v.ID] = v.Queue
 		if v.Corrupt != nil {
-			first = cmp.Or(first, fmt.Errorf("the row of waiter %d cannot be read: %w", v.ID, v.Corrupt))
+			first = cmp.Or(first, fmt.Errorf("the row of table flows for task %d cannot be read: %w", v.ID, v.Corrupt))
 		}
 	}
 	opened := map[string]bool{}

@@ -76,8 +76,8 @@ func TestAWaiterThatCannotBeReadHoldsNoOtherUp(t *testing.T) {
 		waitersOf: map[int64][]int64{1: {11, 12}}, fates: map[int64]store.Fate{12: store.Opens},
 	}
 	err := NewFlowKeeper(f, func(context.Context, string) {}, slog.New(slog.DiscardHandler)).judgeMembers(t.Context(), []int64{1})
-	if err == nil || !strings.Contains(err.Error(), "waiter 11 cannot be read: column on_death is 17") {
-		t.Errorf("the error is %v; want one that names waiter 11", err)
+	if err == nil || !strings.Contains(err.Error(), "the row of table flows for task 11 cannot be read: column on_death is 17") {
+		t.Errorf("the error is %v; want one that names the row", err)
 	}
 	if want := map[int64]store.Fate{12: store.Opens}; !maps.Equal(f.ended, want) {
 		t.Errorf("ended are %v, want %v", f.ended, want)
