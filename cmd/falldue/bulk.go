@@ -36,7 +36,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	choiceVar(flags, &f.phase, "phase", phaseNames, verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
 	spanVar(flags, &f.filter.OlderThan, "older-than", 0, verb+" tasks enqueued at least this long ago, such as 48h or 30d")
 	spanVar(flags, &f.filter.NewerThan, "newer-than", 0, verb+" tasks enqueued less than this long ago")
-	flags.StringVar(&f.filter.Match, "match", "", verb+" tasks whose payload has the fields of this JSON object, or contains this `TEXT`")
+	textVar(flags, &f.filter.Match, "match", "", 64<<10, verb+" tasks whose payload has the fields of this JSON object, or contains this `TEXT`")
 	numberVar(flags, &f.list.After, "after", 0, 0, math.MaxInt64, verb+" only tasks whose IDs are greater than `N`")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
@@ -185,6 +185,9 @@ func (b *bulkCommand) changeMany(cmd *cobra.Command) error {
 		from, err := timeOf("--from", b.from)
 		if err != nil {
 			return err
+		}
+		if time.Until(from) > longestSpan {
+			return mistake(fmt.Errorf("--from %v: must not be before 1970, nor more than 36,500 days in the future", from))
 		}
 		b.options.Spread.From = from
 	}

@@ -134,9 +134,6 @@ func mistake(err error) error {
 
 type mistaken struct{ error }
 
-// Error returns the error without the name of the package that found the mistake.
-func (m mistaken) Error() string { return strings.TrimPrefix(m.error.Error(), "ops: ") }
-
 func (m mistaken) Unwrap() []error { return []error{m.error, errUsage} }
 
 // noOtherCommand refuses arguments of a command that only has subcommands, and names those
@@ -153,12 +150,6 @@ func noOtherCommand(cmd *cobra.Command, args []string) error {
 	return errors.New(unknown)
 }
 
-var (
-	packageNames = regexp.MustCompile(`(^|: )(?:(?:falldue|backoff|ops|sqlgen|dialect): )+(?:invalid: )?`)
-	settingNames = regexp.MustCompile(` \((?:Config|KindConfig)\.[A-Za-z]+\)`)
-	fieldNames   = regexp.MustCompile(`(^|: |^both | and )([A-Z][a-z]+(?:[A-Z][a-z]+)*) `)
-)
-
 // reworded is an error of the library in the words of the command.
 type reworded struct {
 	text string
@@ -168,29 +159,16 @@ type reworded struct {
 func (r reworded) Error() string { return r.text }
 func (r reworded) Unwrap() error { return r.error }
 
-// reword returns an error of the library that names the command's flags instead of the fields that have their values, and no
-// packages.
-func reword(cmd *cobra.Command, err error) error {
+var packageNames = regexp.MustCompile(`(^|: )(?:(?:falldue|backoff|ops|sqlgen|dialect): )+(?:invalid: )?`)
+
+// reword returns an error of the library without the names of packages and settings. Names of fields do not occur: the flags
+// check the values that fields get.
+func reword(err error) error {
 	if !errors.Is(err, falldue.ErrInvalid) && !errors.Is(err, errUsage) {
 		return err
 	}
-	text := packageNames.ReplaceAllString(err.Error(), "$1")
-	text = settingNames.ReplaceAllString(text, "")
-	text = fieldNames.ReplaceAllStringFunc(text, func(field string) string {
-		m := fieldNames.FindStringSubmatch(field)
-		name := strings.ToLower(between.ReplaceAllString(m[2], "$1-$2"))
-		if cmd.Flags().Lookup(name) == nil {
-			return field
-		}
-		return m[1] + "--" + name + " "
-	})
-	if text == err.Error() {
-		return err
-	}
-	return reworded{text, err}
+	return reworded{strings.ReplaceAll(packageNames.ReplaceAllString(err.Error(), "$1"), " (Config.MaxPayload)", ""), err}
 }
-
-var between = regexp.MustCompile(`([a-z])([A-Z])`)
 
 // prepare makes all errors of the commands' own code failures, and makes commands that
 // only have subcommands refuse others.
@@ -217,7 +195,7 @@ func prepare(cmd *cobra.Command) {
 		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if err := fn(cmd, args); err != nil {
-				return failure{reword(cmd, err)}
+				return failure{reword(err)}
 			}
 			return nil
 		}
