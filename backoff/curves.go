@@ -2,54 +2,51 @@ package backoff
 
 import "time"
 
-// Constant waits the same time after every failure.
+// Constant returns a policy that waits the same time after every failure.
 //
-// Source: ananthakumaran, Visualization of backoff functions, first function.
+// Source: the first function in "Visualization of backoff functions" by ananthakumaran.
 func Constant(wait time.Duration) Policy { return fromPreset("constant", wait) }
 
-// Linear waits min before the first retry and max before the last one. Each
-// wait is longer than the one before by the same step. max must be at least
-// min, and retries at least 1. If retries is 1, the wait is min. A task is
-// executed retries + 1 times.
+// Linear returns a policy that waits min before the first retry and max before the last retry. In between, the wait
+// grows by the same step each time. max must be at least min, and retries at least 1. If retries is 1, the wait is
+// min. A task is executed retries + 1 times at most.
 //
-// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
-// specification (Queens), section linear.
+// Source: "Support More Backoff Functions" by gecong, a specification of OpenStack Zaqar (Queens), section linear.
 func Linear(min, max time.Duration, retries int) Policy {
 	return fromPreset("linear", min, max, retries)
 }
 
-// Arithmetic is like [Linear], but the steps grow by the same amount each
-// time, so the wait is quadratic in n.
+// Arithmetic is like [Linear], but the steps between waits grow by the same amount each time, so the wait is
+// quadratic in n.
 //
-// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
-// specification (Queens), section arithmetic.
+// Source: "Support More Backoff Functions" by gecong, a specification of OpenStack Zaqar (Queens), section
+// arithmetic.
 func Arithmetic(min, max time.Duration, retries int) Policy {
 	return fromPreset("arithmetic", min, max, retries)
 }
 
-// Geometric is like [Linear], but each wait is longer than the one before by
-// the same factor. min must be at least 1 millisecond.
+// Geometric is like [Linear], but each wait is longer than the previous wait by the same factor. min must be at
+// least 1 millisecond.
 //
-// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
-// specification (Queens), section geometric.
+// Source: "Support More Backoff Functions" by gecong, a specification of OpenStack Zaqar (Queens), section
+// geometric.
 func Geometric(min, max time.Duration, retries int) Policy {
 	return fromPreset("geometric", min, max, retries)
 }
 
-// Exponential is the same curve as [Geometric]. The specification describes it
-// twice, under both names.
+// Exponential returns the same policy as [Geometric]. The specification describes this curve twice, under both
+// names.
 //
-// Source: gecong, Support More Backoff Functions, OpenStack Zaqar
-// specification (Queens), section exponential.
+// Source: "Support More Backoff Functions" by gecong, a specification of OpenStack Zaqar (Queens), section
+// exponential.
 func Exponential(min, max time.Duration, retries int) Policy {
 	return fromPreset("exponential", min, max, retries)
 }
 
-// Curve names the curve of [SNS] between min and max.
+// Curve names the curve of the waits of [SNS] between min and max.
 type Curve string
 
-// The curves of [SNS]. They have the curves of [Linear], [Arithmetic], [Geometric]
-// and [Exponential].
+// The curves of [SNS], which are the curves of [Linear], [Arithmetic], [Geometric] and [Exponential].
 const (
 	LinearCurve      Curve = "linear"
 	ArithmeticCurve  Curve = "arithmetic"
@@ -57,8 +54,8 @@ const (
 	ExponentialCurve Curve = "exponential"
 )
 
-// SNSPhases are the four phases of an SNS delivery policy. The retries go
-// through them in this order: NoDelay, MinDelay, the curve, MaxDelay.
+// SNSPhases are the four phases of an SNS delivery policy. The retries go through the phases in this order: NoDelay,
+// MinDelay, the curve, MaxDelay.
 type SNSPhases struct {
 	// Curve is the curve of the third phase. Defaults to LinearCurve.
 	Curve Curve
@@ -67,21 +64,19 @@ type SNSPhases struct {
 	Min, Max time.Duration
 	// Retries is the number of retries in all phases, from 0 to 100.
 	Retries int
-	// NoDelay is the number of retries in the first phase. They do not wait.
+	// NoDelay is the number of retries in the first phase. These retries do not wait.
 	NoDelay int
-	// MinDelay is the number of retries in the second phase. Each waits Min.
+	// MinDelay is the number of retries in the second phase. Each of these retries waits Min.
 	MinDelay int
-	// MaxDelay is the number of retries in the last phase. Each waits Max. The
-	// third phase has the retries that are left: Retries - NoDelay - MinDelay -
-	// MaxDelay, which must not be negative.
+	// MaxDelay is the number of retries in the last phase. Each of these retries waits Max. The third phase has all other
+	// retries: Retries - NoDelay - MinDelay - MaxDelay, which must not be negative.
 	MaxDelay int
 }
 
-// SNS waits by the phases of an Amazon SNS delivery policy.
+// SNS returns a policy with the phases of an Amazon SNS delivery policy.
 //
-// Source: AWS, Amazon SNS message delivery retries, section on the phases of a
-// delivery policy. The curves come from gecong, Support More Backoff
-// Functions, OpenStack Zaqar specification (Queens).
+// Source: "Amazon SNS message delivery retries" by AWS, the section on the phases of a delivery policy. The curves
+// come from "Support More Backoff Functions" by gecong, a specification of OpenStack Zaqar (Queens).
 func SNS(p SNSPhases) Policy {
 	if p.Curve == "" {
 		p.Curve = LinearCurve
@@ -95,45 +90,40 @@ func SNS(p SNSPhases) Policy {
 	return fromPreset("sns_"+string(p.Curve), p.Min, p.Max, p.Retries, p.NoDelay, p.MinDelay, p.MaxDelay)
 }
 
-// Polynomial waits base + unit * n^exponent, but at most max. The exponent is
-// from 0 to 20.
+// Polynomial returns a policy that waits base + unit * n^exponent, but at most max. The exponent is from 0 to 20.
 //
 // Source: the common form of the formulas of Sidekiq, River and Zizq.
 func Polynomial(base, unit time.Duration, exponent float64, max time.Duration) Policy {
 	return fromPreset("polynomial", base, unit, exponent, max)
 }
 
-// Arctan waits max * 2 / pi * atan(n^3 / 15), which grows fast at first and
-// approaches max. For 24 hours the waits are 1h, 7.5h, 16.2h, 20.5h, 22.2h.
+// Arctan returns a policy that waits max * 2 / pi * atan(n^3 / 15). The wait grows fast at first, and then
+// approaches max. With a max of 24 hours, the first waits are 1h, 7.5h, 16.2h, 20.5h and 22.2h.
 //
-// Source: the formula for f(n) in "A function for scheduling retries in a job
-// queue" by Michał.
+// Source: the formula for f(n) in "A function for scheduling retries in a job queue" by Michał.
 func Arctan(max time.Duration) Policy { return fromPreset("arctan", max) }
 
-// Sigmoid waits max * (2 / (1 + e^-n) - 1), the upper half of the logistic
-// function, which approaches max.
+// Sigmoid returns a policy that waits max * (2 / (1 + e^-n) - 1). This is the upper half of the logistic function,
+// and approaches max.
 //
-// Source: Michał, A function for scheduling retries in a job queue, last
-// sentence. The scaling is this library's.
+// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. The scaling is this
+// library's.
 func Sigmoid(max time.Duration) Policy { return fromPreset("sigmoid", max) }
 
-// Euler waits max * ((1 + 1/n)^n - 1) / (e - 1), which approaches max.
+// Euler returns a policy that waits max * ((1 + 1/n)^n - 1) / (e - 1), which approaches max.
 //
-// Source: Michał, A function for scheduling retries in a job queue, last
-// sentence. The scaling is this library's.
+// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. The scaling is this
+// library's.
 func Euler(max time.Duration) Policy { return fromPreset("euler", max) }
 
-// FullJitter draws each wait from 0 to a limit. The limit is base after the
-// first failure and doubles after each further one, up to max.
+// FullJitter returns a policy that draws each wait from 0 to a limit. The limit is base after the first failure, and
+// doubles after each further failure, up to max.
 //
-// Source: Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
-// FullJitter.
+// Source: "Exponential Backoff and Jitter" by Marc Brooker, AWS Architecture Blog, FullJitter.
 func FullJitter(base, max time.Duration) Policy { return fromPreset("full_jitter", base, max) }
 
-// EqualJitter draws each wait from half of a limit to the whole limit. The
-// limit is base after the first failure and doubles after each further one, up
-// to max.
+// EqualJitter returns a policy that draws each wait from half of a limit to the whole limit. The limit is base after
+// the first failure, and doubles after each further failure, up to max.
 //
-// Source: Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog,
-// EqualJitter.
+// Source: "Exponential Backoff and Jitter" by Marc Brooker, AWS Architecture Blog, EqualJitter.
 func EqualJitter(base, max time.Duration) Policy { return fromPreset("equal_jitter", base, max) }

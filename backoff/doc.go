@@ -17,17 +17,14 @@
 //	delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 30d
 //	arctan(max=12h); attempts 40
 //
-// [Presets] lists the presets, each with its parameters, its formulas and
-// their source. If the delay of a text is only a preset, the policy also has the
-// jitter and the limits of that preset, and the clauses that follow replace
-// them. Inside a larger formula, a preset means only its delay. [Parse]
-// replaces a preset with its formulas, so a stored policy shows its formulas, can
-// be edited, and does not change when a preset does.
+// [Presets] lists the presets, each with its parameters, its formulas and their source. If the delay of a text is only
+// a preset, the policy also has that preset's jitter and limits, and the clauses that follow replace them. Inside a
+// larger formula, a preset stands only for its delay. [Parse] replaces a preset with its formulas, so a stored policy
+// shows its formulas, can be edited, and does not change when a preset does.
 //
-// Some presets have no limit, because their originals have none: [Constant],
-// [Polynomial], [Arctan], [Sigmoid], [Euler], [FullJitter], [EqualJitter],
-// [PubSub], [DBScheduler] and [GRPC]. Their tasks are retried forever, unless
-// [Policy.WithMaxAttempts] or [Policy.WithMaxElapsed] adds a limit.
+// Some presets have no limit, because the policies that they reproduce have none: [Constant], [Polynomial], [Arctan],
+// [Sigmoid], [Euler], [FullJitter], [EqualJitter], [PubSub], [DBScheduler] and [GRPC]. With these presets, tasks are
+// retried indefinitely, unless [Policy.WithMaxAttempts] or [Policy.WithMaxElapsed] adds a limit.
 //
 // The function of a preset returns no error. If an argument is out of range,
 // [Policy.Err] of the returned policy reports it.

@@ -26,9 +26,9 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 	return map[string]sqlgen.Expr{"original": original, "own": original}
 }
 
-// ParseOverride parses the text of an override. The text has the clauses of a policy, see
-// [Parse], and each clause may be missing. In the delay, original is the delay of the original
-// policy. In the jitter, original is that policy's jitter. own is an alias of original.
+// ParseOverride parses the text of an override. The text has the clauses of a policy (see [Parse]). Each clause can be
+// omitted. In the delay, original is the delay of the original policy. In the jitter, original is that policy's jitter.
+// own is an alias of original.
 //
 //	4 * original                  all delays four times as long
 //	max(original, 1h)             delays of at least an hour
@@ -37,10 +37,9 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 //	start 0s                      new tasks no longer expire
 //	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
-// Omitted clauses are unchanged, unless the delay is nothing but a preset: then they are
-// the preset's. In an unchanged jitter, delay is still the delay of the original policy,
-// so a longer delay does not widen the jitter. A jitter is drawn when a task fails, and
-// stays with the task after the override has ended.
+// Omitted clauses are unchanged. There is one exception: if the delay is only a preset, the preset also sets the
+// omitted clauses. In an unchanged jitter, delay still stands for the original policy's delay, so a longer delay does
+// not widen the jitter. A jitter is drawn when a task fails, and stays with the task after the override has ended.
 //
 // If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose position is
 // counted in text.
@@ -117,8 +116,8 @@ func (o Override) UsesOriginal() bool {
 	return short.Delay().String() != long.Delay().String()
 }
 
-// Of returns the policy that the override makes from the original policy. [Policy.Err]
-// reports an invalid result, such as formulas that become too large.
+// Of returns the policy that results from applying the override to the original policy. [Policy.Err] reports an invalid
+// result, such as formulas that become too large.
 func (o Override) Of(own Policy) Policy {
 	own = own.orDefault()
 	if own.err != nil || len(o.body) == 0 {

@@ -2,85 +2,78 @@ package backoff
 
 import "time"
 
-// Zizq is the default policy of this library: a delay of 15s + n^4, a jitter of
-// 30s * n, and 25 retries.
+// Zizq returns the default policy of this library: a delay of 15s + n^4, a jitter of 30s * n, and 25 retries.
 //
-// Source: Zizq, Backoff & Retry Policies, sections Backoff Policy Structure and
-// Zizq Defaults.
+// Source: "Backoff & Retry Policies" in the documentation of Zizq, sections Backoff Policy Structure and Zizq
+// Defaults.
 func Zizq() Policy { return fromPreset("zizq") }
 
-// Sidekiq is the default of Sidekiq 8: a delay of (n - 1)^4 + 15s, a jitter of
-// 10s * n, and 25 retries.
+// Sidekiq returns the default policy of Sidekiq 8: a delay of (n - 1)^4 + 15s, a jitter of 10s * n, and 25 retries.
 //
-// Source: Sidekiq, lib/sidekiq/job_retry.rb, delay_for.
+// Source: delay_for in lib/sidekiq/job_retry.rb of Sidekiq.
 func Sidekiq() Policy { return fromPreset("sidekiq") }
 
-// Cenkalti is the default of cenkalti/backoff: an interval from 500
-// milliseconds, which grows by a factor of 1.5 up to 1 minute, plus or minus
-// half of it, for 15 minutes.
+// Cenkalti returns the default policy of cenkalti/backoff. The interval is 500 milliseconds at first and grows by a
+// factor of 1.5, up to 1 minute. Each wait is the interval plus or minus up to half of it. Retries end after 15
+// minutes.
 //
-// Source: cenkalti/backoff v4, exponential.go, NextBackOff.
+// Source: NextBackOff in exponential.go of cenkalti/backoff v4.
 func Cenkalti() Policy { return fromPreset("cenkalti") }
 
-// PubSub doubles the wait from min to max. Both are at most 10 minutes. The
-// documentation of Pub/Sub does not name the factor by which the wait grows: 2 is
-// an assumption.
+// PubSub returns a policy that doubles the wait from min to max, which are at most 10 minutes each. The
+// documentation of Pub/Sub does not name the factor by which the wait grows: 2 is an assumption.
 //
-// Source: How does the exponential backoff configured in Google Pub/Sub's
-// RetryPolicy work?, Stack Overflow; Pub/Sub reference, RetryPolicy.
+// Source: the question "How does the exponential backoff configured in Google Pub/Sub's RetryPolicy work?" on Stack
+// Overflow, and RetryPolicy in the Pub/Sub reference.
 func PubSub(min, max time.Duration) Policy { return fromPreset("pubsub", min, max) }
 
-// River is the default of River: n^4 plus or minus a tenth of it, and 25
-// attempts.
+// River returns the default policy of River: a wait of n^4 seconds, plus or minus up to a tenth, and 25 attempts.
 //
-// Source: River, DefaultClientRetryPolicy.
+// Source: DefaultClientRetryPolicy of River.
 func River() Policy { return fromPreset("river") }
 
-// Oban is the default of Oban: 15s + 2^n and up to a tenth more, and 20
-// attempts.
+// Oban returns the default policy of Oban: a wait of 15 + 2^n seconds, plus up to a tenth, and 20 attempts.
 //
-// Source: Oban, Oban.Worker, backoff/1; Oban.Backoff.
+// Source: backoff/1 of Oban.Worker, and Oban.Backoff.
 func Oban() Policy { return fromPreset("oban") }
 
-// Asynq is the default of asynq: a delay of (n - 1)^4 + 15s, a jitter of
-// 29s * n, and 25 retries.
+// Asynq returns the default policy of asynq: a delay of (n - 1)^4 + 15s, a jitter of 29s * n, and 25 retries.
 //
-// Source: asynq, server.go, DefaultRetryDelayFunc.
+// Source: DefaultRetryDelayFunc in server.go of asynq.
 func Asynq() Policy { return fromPreset("asynq") }
 
-// Faktory is the default of Faktory: a delay of (n - 1)^4 + 15s, a jitter of
-// 29s * n, and 25 retries.
+// Faktory returns the default policy of Faktory: a delay of (n - 1)^4 + 15s, a jitter of 29s * n, and 25 retries.
 //
-// Source: Faktory, manager/retry.go, nextRetry.
+// Source: nextRetry in manager/retry.go of Faktory.
 func Faktory() Policy { return fromPreset("faktory") }
 
-// GraphileWorker is the default of Graphile Worker: e^n seconds up to e^10,
-// about six hours, and 25 attempts.
+// GraphileWorker returns the default policy of Graphile Worker: a wait of e^n seconds, up to e^10 seconds (about six
+// hours), and 25 attempts.
 //
-// Source: Graphile Worker, Exponential backoff.
+// Source: "Exponential backoff" in the documentation of Graphile Worker.
 func GraphileWorker() Policy { return fromPreset("graphile_worker") }
 
-// DBScheduler is the exponential backoff of db-scheduler: initial, which grows
-// by a factor of 1.5.
+// DBScheduler returns the exponential backoff of db-scheduler: a wait of initial after the first failure, which
+// grows by a factor of 1.5 with each further failure.
 //
-// Source: db-scheduler, FailureHandler.ExponentialBackoffFailureHandler.
+// Source: FailureHandler.ExponentialBackoffFailureHandler of db-scheduler.
 func DBScheduler(initial time.Duration) Policy { return fromPreset("db_scheduler", initial) }
 
-// Celery is retry_backoff of Celery with its defaults: from 0 to a limit that
-// doubles from 1 second up to 10 minutes, and 4 attempts.
+// Celery returns the policy of Celery's option retry_backoff with its defaults: a random wait from 0 to a limit, and
+// 4 attempts. The limit doubles from 1 second up to 10 minutes.
 //
-// Source: Celery, Tasks, section Automatic retry for known exceptions;
-// celery/utils/time.py, get_exponential_backoff_interval.
+// Source: "Automatic retry for known exceptions" in the documentation of Celery, and
+// get_exponential_backoff_interval in celery/utils/time.py.
 func Celery() Policy { return fromPreset("celery") }
 
-// ActiveJob is polynomially_longer of Active Job: a delay of n^4 + 2s, a jitter
-// of 0.15 * n^4, and 5 attempts.
+// ActiveJob returns the policy polynomially_longer of Active Job: a delay of n^4 + 2s, a jitter of 0.15 * n^4, and 5
+// attempts.
 //
-// Source: Ruby on Rails, ActiveJob::Exceptions, retry_on.
+// Source: retry_on in ActiveJob::Exceptions of Ruby on Rails.
 func ActiveJob() Policy { return fromPreset("activejob") }
 
-// GRPC is the connection backoff of gRPC: 1 second, then 1.6^(n - 1) seconds up
-// to 2 minutes, plus or minus a fifth.
+// GRPC returns the backoff of gRPC's connections: a wait of 1.6^(n - 1) seconds, up to 2 minutes, plus or minus up
+// to a fifth. The first wait is exactly 1 second.
 //
-// Source: gRPC, doc/connection-backoff.md.
+// Source: doc/connection-backoff.md of gRPC.
 func GRPC() Policy { return fromPreset("grpc") }

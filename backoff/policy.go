@@ -16,9 +16,8 @@ import (
 // The zero Policy is the default, [Zizq]: a delay of 15s + n^4, a jitter of
 // 30s * n, and 26 attempts, with the last one after about 25 days.
 //
-// The functions that return a Policy and no error can initialize a variable in
-// one line. If an argument is invalid, they return a Policy whose [Policy.Err]
-// is not nil. Package falldue checks it: Enqueue and Run return that error.
+// The functions that return a Policy and no error can initialize a variable in one line. If an argument is invalid,
+// they return a Policy whose [Policy.Err] is not nil. Package falldue calls Err: its Enqueue and Run return that error.
 type Policy struct {
 	delay, jitter sqlgen.Formula
 	maxAttempts   int
@@ -101,9 +100,8 @@ func (p Policy) Jitter() sqlgen.Formula { return p.orDefault().jitter }
 // one more than the number of retries. 0 means no limit.
 func (p Policy) MaxAttempts() int { return p.orDefault().maxAttempts }
 
-// MaxElapsed returns how long after the start of its first attempt a task may
-// be retried. A task is given up if its next attempt would begin later than
-// that. 0 means no limit.
+// MaxElapsed returns the time after the start of its first attempt in which a task can be retried. A task is given up
+// if its next attempt would begin later. 0 means no limit.
 func (p Policy) MaxElapsed() time.Duration { return p.orDefault().maxElapsed }
 
 // StartWithin returns how long after its due time a task may begin its first attempt.
@@ -142,13 +140,12 @@ func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 	return p.withError(checkSpan(clauseElapsed, d.Seconds()), "")
 }
 
-// WithStartWithin returns a copy of p in which a task expires unless its first attempt begins
-// within d of its due time. d is from 0 to [sqlgen.MaxDelay] seconds, and 0 means no limit. The
-// due time is the time of the enqueue plus the task's delay, or the task's RunAt. [Policy.Err]
-// reports any other d.
+// WithStartWithin returns a copy of p under which a task expires unless its first attempt begins within d of its due
+// time. d is from 0 to [sqlgen.MaxDelay] seconds, and 0 means no limit. The due time is the time of the enqueue plus
+// the task's delay, or the task's RunAt. [Policy.Err] reports any other d.
 //
-// An expired task is cancelled, with the reason as its error. Tasks that have begun an attempt
-// do not expire: see WithMaxElapsed.
+// An expired task is cancelled, with the reason as its error. A task that has begun an attempt does not expire: to
+// limit its retries, use [Policy.WithMaxElapsed].
 func (p Policy) WithStartWithin(d time.Duration) Policy {
 	p = p.orDefault()
 	p.startWithin = d
@@ -183,9 +180,8 @@ func checkSpan(clause string, seconds float64) error {
 	return nil
 }
 
-// Wait returns the delay and the jitter after the n-th failure, rounded to the
-// microsecond. The wait is drawn uniformly from delay to delay + jitter. Both
-// are 0 for n below 1, and at most 36,500 days.
+// Wait returns the delay and the jitter after the n-th failure, rounded to the microsecond. The wait is drawn uniformly
+// from delay to delay + jitter. For n below 1, both are 0. Neither exceeds 36,500 days.
 func (p Policy) Wait(n int64) (delay, jitter time.Duration) {
 	p = p.orDefault()
 	return time.Duration(p.delay.Micros(n)) * time.Microsecond, time.Duration(p.jitter.Micros(n)) * time.Microsecond

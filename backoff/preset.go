@@ -21,8 +21,7 @@ type Preset struct {
 	Doc string `json:"doc"`
 	// Source is the origin of the formulas: author, title, section.
 	Source string `json:"source"`
-	// Params are the parameters, in the order in which arguments without names
-	// are assigned to them.
+	// Params are the parameters. Arguments without names are assigned to the parameters in this order.
 	Params []Param `json:"params,omitempty"`
 	// Delay is the formula for the delay, in seconds.
 	Delay string `json:"delay"`
@@ -46,8 +45,7 @@ type Param struct {
 	Kind ParamKind `json:"kind"`
 	// Default is the default value, as text.
 	Default string `json:"default"`
-	// Min and Max are the smallest and the largest value allowed. They are
-	// seconds if Kind is Duration.
+	// Min and Max are the smallest and the largest allowed value. If Kind is Duration, both are in seconds.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
@@ -66,7 +64,7 @@ const (
 // not hold.
 type rule struct{ condition, message string }
 
-// Range returns the values allowed as text, such as "from 1ms to 36500d".
+// Range describes the allowed values, for example "from 1ms to 36500d".
 func (p Param) Range() string {
 	return "from " + p.format(p.Min) + " to " + p.format(p.Max)
 }
@@ -105,9 +103,9 @@ func Presets() []Preset {
 // presets are all presets, grouped by source.
 var presets = slices.Concat(curvePresets, snsPresets, visualizationPresets, jitterPresets, peerPresets)
 
-// Policy returns the policy of the preset with the given arguments. Each must
-// be a constant formula. A parameter without an argument has its default value.
-// The error names the argument that is unknown, given twice, or out of range.
+// Policy returns the policy of the preset with the given arguments. Each argument must be a constant formula. A
+// parameter without an argument has its default value. The error names the argument that is unknown, given twice, or
+// out of range.
 func (p Preset) Policy(args []sqlgen.MacroArg) (Policy, error) {
 	policy, err := p.expand(args)
 	if err != nil {

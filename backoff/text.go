@@ -56,8 +56,8 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
-// ParseDeferred is like [Parse] but returns no error, so that it can initialize
-// a variable. The error comes later: [Policy.Err] returns it.
+// ParseDeferred is like [Parse] but returns no error, so that it can initialize a variable. If the text is invalid,
+// [Policy.Err] of the returned policy returns the error.
 func ParseDeferred(text string) Policy {
 	p, err := Parse(text)
 	if err != nil {
@@ -237,7 +237,7 @@ func secondsText(seconds float64) string {
 // with the error of [Policy.Err].
 func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), p.err }
 
-// UnmarshalText parses a text as [Parse] does. If that fails, p does not change.
+// UnmarshalText parses a text as [Parse] does. After an error, p is unchanged.
 func (p *Policy) UnmarshalText(text []byte) error {
 	read, err := Parse(string(text))
 	if err == nil {
@@ -279,8 +279,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// UnmarshalJSON accepts the object that [Policy.MarshalJSON] returns, or a
-// string with a policy's text. If it fails, p does not change.
+// UnmarshalJSON parses the object that [Policy.MarshalJSON] returns, or a string with a policy's text. After an error,
+// p is unchanged.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {

@@ -55,14 +55,14 @@ type Target struct {
 	Name string
 }
 
-// Entry is a change that a user made or tried to make.
+// Entry describes a change that a user made or tried to make.
 type Entry struct {
 	At     time.Time // by this machine's clock
 	User   User
 	Addr   string // of the client, or of the proxy
 	Action Action
 	Target Target
-	// Why is the reason that the user gave, and Detail describes the change further.
+	// Why is the reason that the user gave, and Detail has further details of the change.
 	Why, Detail string
 	// Count is the number of changed tasks, or 0 if they were not counted.
 	Count int64

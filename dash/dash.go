@@ -25,11 +25,11 @@ type Options struct {
 	// User returns who sends a request, as the sign-in around the handler knows it. An error
 	// refuses the request with status 403 and its text. Defaults to a user without a name.
 	User func(*http.Request) (User, error)
-	// Allow reports whether a user may do an action. It is called for each page, and before each
-	// change. Buttons that it denies are not shown. Defaults to [View] and [ViewPayload].
+	// Allow reports whether a user may do an action. It is called for each page, and before each change. Buttons for
+	// denied actions are not shown. Defaults to [View] and [ViewPayload].
 	Allow func(context.Context, User, Action, Target) bool
-	// Redact returns a payload or a result without the data that pages must not show, such as card numbers. It is
-	// called after the queue's codec. Defaults to no change.
+	// Redact returns a copy of a payload or a result without the data that pages must not show, such as card numbers. It
+	// gets the data as decoded by the queue's codec. Defaults to no change.
 	Redact func(kind string, data json.RawMessage) json.RawMessage
 	// Links returns links about a task to other systems, such as a trace or a customer's page. Every user who may
 	// view the task sees them.
@@ -70,8 +70,8 @@ type Handler struct {
 	jobs    jobs
 }
 
-// New returns a handler for a queue, which need not run a worker or handle kinds. It reads nothing
-// yet, and starts nothing. The error names an option that is invalid.
+// New returns a handler for a queue, which need not run a worker or handle kinds. New neither reads the database nor
+// starts anything. The error names an option that is invalid.
 func New(q *falldue.Queue, o Options) (*Handler, error) {
 	if q == nil {
 		return nil, errors.New("dash: the queue is nil")

@@ -15,20 +15,16 @@ import (
 // A comment such as "LockRows: ..." describes the feature that a server with
 // the field has.
 type Caps struct {
-	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without it a
-	// worker makes one claim at a time.
+	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without LockRows, a worker makes one claim at a time.
 	LockRows bool
-	// SkipLocked: FOR UPDATE SKIP LOCKED omits rows that other transactions have
-	// locked. It keeps workers from waiting for each other. No guarantee of
-	// falldue depends on it.
+	// SkipLocked: FOR UPDATE SKIP LOCKED omits rows that other transactions have locked, so that workers do not wait for
+	// each other. No guarantee of falldue depends on SkipLocked.
 	SkipLocked bool
-	// SharedLock is the clause that ends a SELECT and locks the returned rows against
-	// changes, such as " for share". On most engines several transactions can hold that
-	// lock. It is required with LockRows.
+	// SharedLock is the clause that ends a SELECT and locks the returned rows against changes, such as " for share". On
+	// most engines, several transactions can hold such a lock. SharedLock is required with LockRows.
 	SharedLock string
-	// SingleWriter: one transaction at a time writes to the database. A
-	// transaction that will write has to begin with BEGIN IMMEDIATE, since one
-	// that has read cannot begin to write after another has written.
+	// SingleWriter: one transaction at a time writes to the database. A transaction that will write has to begin with
+	// BEGIN IMMEDIATE, since a transaction that has read cannot begin to write after another transaction has written.
 	SingleWriter bool
 	// Begin has the statements that begin a transaction at READ COMMITTED or, with
 	// SingleWriter, as the writer. Between two statements are a semicolon and a space.
@@ -36,15 +32,14 @@ type Caps struct {
 	// DirtyReads: the default isolation level of sessions is READ UNCOMMITTED. Statements
 	// read uncommitted changes of other sessions, except in a transaction that Begin begins.
 	DirtyReads bool
-	// OddSession is a query that returns one text: a setting of the session with which falldue
-	// cannot work, and a fix, or an empty text if there is no such setting. falldue runs it on each
-	// connection, because the settings of sessions may differ. It is "" on engines without such
-	// settings.
+	// OddSession is a query that returns one text: a setting of the session with which falldue cannot work, and a fix, or
+	// an empty text if there is no such setting. falldue runs it on each connection, because the settings of sessions may
+	// differ. OddSession is "" on engines without such settings.
 	OddSession string
-	// InTransaction is a query that returns one integer, which is 1 inside a transaction. It is set
-	// for servers that can roll back a transaction while they prepare a statement, without an error.
+	// InTransaction is a query that returns one integer, which is 1 inside a transaction. InTransaction is set for servers
+	// that can roll back a transaction while they prepare a statement, without an error.
 	InTransaction string
-	// MaxPacket is the greatest size of a statement with its values, in bytes. It is 0 where [Probe] finds no limit.
+	// MaxPacket is the maximum size of a statement with its values, in bytes. It is 0 if [Probe] finds no limit.
 	MaxPacket int64
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
@@ -57,38 +52,38 @@ type Caps struct {
 	// CancelledCommitSucceeds: COMMIT reports success when the client cancels it
 	// while it waits for a standby, although the standby does not have the transaction.
 	CancelledCommitSucceeds bool
-	// LossWithoutCode: the driver's error for a lost connection has neither a code nor a
-	// type. The connection itself knows that it is lost ([database/sql/driver.Validator]).
+	// LossWithoutCode: the driver's error for a lost connection has neither a code nor a type. The connection itself
+	// reports that it is lost ([database/sql/driver.Validator]).
 	LossWithoutCode bool
 
-	// InsertReturning: INSERT … RETURNING.
+	// InsertReturning: the server supports INSERT … RETURNING.
 	InsertReturning bool
 	// IDStep is the distance between two automatic IDs of one INSERT. It is 0
 	// with InsertReturning, which returns the IDs.
 	IDStep int64
 	// AscendingIDs: a task has a greater automatic ID than all tasks stored before it.
 	AscendingIDs bool
-	// UpdateReturning: UPDATE … RETURNING and DELETE … RETURNING.
+	// UpdateReturning: the server supports UPDATE … RETURNING and DELETE … RETURNING.
 	UpdateReturning bool
-	// WritableCTE: UPDATE … RETURNING inside WITH, after a subquery AS MATERIALIZED.
+	// WritableCTE: the server supports UPDATE … RETURNING inside WITH, after a subquery AS MATERIALIZED.
 	WritableCTE bool
 	// Lateral: a subquery in FROM may use the columns of the tables before it.
 	Lateral bool
 	// JSONLateral: LATERAL may use the columns of a JSON_TABLE, and reads an index in its order
 	// if ORDER BY names all columns of that index. LIMIT takes no column.
 	JSONLateral bool
-	// RowAddress is a system column that finds a locked row faster than its
-	// primary key does. It is "" where there is none.
+	// RowAddress is a system column that finds a locked row faster than its primary key does. It is "" if there is no such
+	// column.
 	RowAddress string
 	// Upsert is how an INSERT omits rows that exist already.
 	Upsert Upsert
-	// Copy: COPY … FROM STDIN, for drivers that can stream it, with IDs from
-	// nextval and pg_get_serial_sequence.
+	// Copy: the server supports COPY … FROM STDIN, which a driver must be able to stream. IDs come from nextval and
+	// pg_get_serial_sequence.
 	Copy bool
-	// Notify: LISTEN, and pg_notify as a function.
+	// Notify: the server supports LISTEN, and has the function pg_notify.
 	Notify bool
 
-	// Rows is how a batch of rows enters one statement.
+	// Rows is the form in which a statement gets a batch of rows.
 	Rows RowSource
 	// NarrowUnions: a prepared UNION cuts off numbers and texts that are longer
 	// than in its first run, unless its first SELECT reads columns.
@@ -99,35 +94,31 @@ type Caps struct {
 	// TypedParameters: the server derives one type for each parameter from its place
 	// in the statement, and needs a cast where the place determines no type.
 	TypedParameters bool
-	// DynamicTypes: any column can hold a value of any type, and comparing two
-	// columns may convert one of them, which no index serves; a unary plus makes
-	// a column a plain value.
+	// DynamicTypes: any column can hold a value of any type, and comparing two columns may convert one of them, so that no
+	// index can be used. A unary plus turns a column into a plain value.
 	DynamicTypes bool
 
 	// PadsText: texts of a column that differ only in spaces at their ends are equal.
 	PadsText bool
 	// LooseScan: GROUP BY over a prefix of an index jumps from group to group.
 	LooseScan bool
-	// BigResult: SELECT SQL_BIG_RESULT sorts rows to group them. Without it the server
-	// looks up the group of each row in a table, which it moves to the disk when there are
-	// hundreds of thousands of groups; that takes four times as long.
+	// BigResult: SELECT SQL_BIG_RESULT sorts rows to group them. Without BigResult, the server looks up the group of each
+	// row in a temporary table. With hundreds of thousands of groups, it moves this table to the disk, which takes four
+	// times as long.
 	BigResult bool
-	// LaneExpression: the index of tasks holds the columns of a lane as one text,
-	// because comparing them one by one costs the engine more than making that
-	// text. A lane is a group of tasks with equal delay. Sweeps, which look for due
-	// tasks lane by lane, use that index only with Lateral.
+	// LaneExpression: the index of tasks holds the columns of a lane as one text, because comparing the columns one by one
+	// costs the engine more than making that text. A lane is a group of tasks with the same delay. Sweeps, which look for
+	// due tasks lane by lane, use that index only with Lateral.
 	LaneExpression bool
-	// JoinHints: /*+ inl_join(t) */ makes a join look up the rows of t by their
-	// key. Without it the server relies on statistics. If they date from when the
-	// table was empty, it reads the whole table for each batch.
+	// JoinHints: /*+ inl_join(t) */ makes a join look up the rows of t by their key. Without JoinHints, the server relies
+	// on statistics. If the statistics date from when the table was empty, the server reads the whole table for each
+	// batch.
 	JoinHints bool
-	// CachesStatistics: the server plans with the row count from when it opened the
-	// table, perhaps an empty table, until SHOW INDEX makes it count again. Without
-	// that, sweeps would read every waiting task.
+	// CachesStatistics: the server plans with the number of rows from when it opened the table, which may have been empty
+	// then. SHOW INDEX makes the server count again. Without a new count, sweeps would read every waiting task.
 	CachesStatistics bool
-	// ValueStatistics: the server counts how often values occur in a column, and
-	// treats a value that it has not counted as rare. It then prefers an equality on
-	// a column without an index to a lookup by key.
+	// ValueStatistics: the server counts how often values occur in a column, and treats a value that it has not counted as
+	// rare. For such a value, the server prefers a comparison on a column without an index to a lookup by key.
 	ValueStatistics bool
 	// KeepsPlans: a prepared statement keeps its plan when the table grows, until
 	// statistics are updated. falldue therefore prepares a slow statement anew.
@@ -135,12 +126,12 @@ type Caps struct {
 
 	// Catalog is where the server describes itself.
 	Catalog Catalog
-	// Explain begins a statement that returns the plan of another one, and WholeTable is a
-	// regular expression that matches a line of such a plan that reads a whole table or
-	// index. In WholeTable, TABLE stands for the table's name in the plan.
+	// Explain is the beginning of a statement that returns the plan of another statement. WholeTable is a regular
+	// expression that matches a line of such a plan if the line reads a whole table or index. In WholeTable, TABLE stands
+	// for the table's name in the plan.
 	Explain, WholeTable string
 
-	// Schemas: a database has schemas, and CREATE SCHEMA makes them.
+	// Schemas: a database has schemas, and CREATE SCHEMA creates one.
 	Schemas bool
 	// ReservedPrefix is the beginning of names that are reserved for the engine, or "".
 	ReservedPrefix string
@@ -158,12 +149,11 @@ type Locks int
 
 // The kinds of such locks.
 const (
-	// NoLocks: there are none.
+	// NoLocks: sessions cannot hold such locks.
 	NoLocks Locks = iota + 1
-	// AdvisoryLocks: pg_try_advisory_lock and its like, by a 64-bit number.
+	// AdvisoryLocks: pg_try_advisory_lock and similar functions, with a 64-bit number.
 	AdvisoryLocks
-	// NamedLocks: GET_LOCK and RELEASE_LOCK, by a name that all databases of the
-	// server share.
+	// NamedLocks: GET_LOCK and RELEASE_LOCK, with a name that applies to all databases of the server.
 	NamedLocks
 )
 
@@ -193,8 +183,7 @@ const (
 	OnDuplicateKey
 )
 
-// RowSource is how a batch of rows enters one statement, and how UPDATE and
-// DELETE join it.
+// RowSource is the form in which a statement gets a batch of rows, and in which UPDATE and DELETE join the batch.
 type RowSource int
 
 // The sources of rows.
@@ -202,8 +191,7 @@ const (
 	// Arrays: one array parameter for each column, unnested WITH ORDINALITY.
 	// Joined by UPDATE … FROM and DELETE … USING.
 	Arrays RowSource = iota + 1
-	// Unions: one parameter for each value, a SELECT for each row. Joined by the
-	// UPDATE and DELETE of several tables that MySQL has.
+	// Unions: one parameter for each value, a SELECT for each row. Joined by MySQL's UPDATE and DELETE of several tables.
 	Unions
 	// ValueLists: one parameter for each value, in VALUES, whose columns are
 	// called column1, column2, …. Joined by UPDATE … FROM; LIMIT -1 keeps the

@@ -4,7 +4,7 @@ package dialect
 type Class int
 
 const (
-	// Other is every error without a class of its own.
+	// Other is every error without a specific class.
 	Other Class = iota
 	// Contention is a deadlock, a lock wait timeout, a serialization or
 	// certification failure, or a busy database. The transaction was rolled back
@@ -28,12 +28,11 @@ const (
 	UniqueViolation
 	// UndefinedTable is a table that does not exist: the migrations have not run.
 	UndefinedTable
-	// PreparedStatementMissing is a prepared statement that the session does not
-	// have, or one of the same name that another process prepared: see
-	// [ErrTransactionPooling].
+	// PreparedStatementMissing is a prepared statement that the session does not have, or that another process prepared
+	// with the same name: see [ErrTransactionPooling].
 	PreparedStatementMissing
-	// StatementStale is a prepared statement that no longer fits the tables. It
-	// had no effect, and works again when it is prepared anew.
+	// StatementStale is a prepared statement that no longer fits the tables. The statement had no effect, and works again
+	// when it is prepared anew.
 	StatementStale
 )
 

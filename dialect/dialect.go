@@ -14,12 +14,11 @@ type Name string
 type Dialect interface {
 	// Name is the engine's name.
 	Name() Name
-	// Quote writes ident as a quoted identifier, its quotes doubled.
+	// Quote returns ident as a quoted identifier, in which quotes are doubled.
 	Quote(ident string) string
-	// Placeholder writes the i-th parameter of a statement, counted from 1.
+	// Placeholder returns the SQL for the i-th parameter of a statement, counted from 1.
 	Placeholder(i int) string
-	// Literal writes v as a literal of the engine's double precision type.
-	// v must be finite.
+	// Literal returns v as a literal of the engine's double precision type. v must be finite.
 	Literal(v float64) string
 	// Cast converts expr to a type. expr is a column, a parameter, a literal or
 	// the call of a function.
@@ -35,7 +34,7 @@ type Dialect interface {
 	Classify(err error) Class
 }
 
-// Type is a type to [Dialect.Cast] to.
+// Type is a type to which [Dialect.Cast] converts.
 type Type int
 
 // The types.
@@ -46,15 +45,14 @@ const (
 	Int
 	// Text is text of any length.
 	Text
-	// JSON is the type of the columns for JSON documents, cast from text. Where
-	// these columns have a text type, Cast returns the expression as it is.
+	// JSON is the type of the columns for JSON documents, cast from text. If these columns have a text type, Cast returns
+	// the expression unchanged.
 	JSON
 )
 
-// Clock is how an engine writes moments in falldue's tables: timestamptz on
-// PostgreSQL, DATETIME(6) in UTC on MySQL, MariaDB and TiDB, microseconds since 1970
-// in an INTEGER on SQLite. All of them are UTC and none depends on the
-// session's time zone or on how the driver was configured to parse times.
+// Clock is how an engine writes moments in falldue's tables: timestamptz on PostgreSQL, DATETIME(6) in UTC on MySQL,
+// MariaDB and TiDB, microseconds since 1970 in an INTEGER on SQLite. All moments are in UTC. They depend neither on the
+// session's time zone nor on how the driver parses times.
 type Clock struct {
 	// Now is the start of the running statement by the database's clock.
 	Now string
@@ -64,10 +62,9 @@ type Clock struct {
 	Micros func(moment string) string
 	// Moment turns whole microseconds since 1970 into a moment.
 	Moment func(micros string) string
-	// Due returns the condition that the moment in column is at least a delay ago.
-	// The column is in a user's own table, not in one of falldue's. The delay is
-	// passed both as whole microseconds and as seconds in double precision, and Due
-	// uses one of them. If utc is set, the values of a column without a time zone
-	// are in UTC, and otherwise in the time zone of the session.
+	// Due returns the condition that the moment in column is at least a delay ago. The column belongs to a user's own
+	// table, not to a table of falldue. The delay is passed both as whole microseconds and as seconds in double precision,
+	// and Due uses one of them. If utc is set, the values of a column without a time zone are in UTC, and otherwise in the
+	// time zone of the session.
 	Due func(column, micros, seconds string, utc bool) string
 }

@@ -96,8 +96,7 @@ var Names = func() (names []Name) {
 	return names
 }()
 
-// Of returns the dialect of the named engine. Its error for an unknown name
-// lists [Names].
+// Of returns the dialect of the named engine. For an unknown name, it returns an error that lists [Names].
 func Of(name Name) (Dialect, error) {
 	s, err := DefaultServer(name)
 	if err != nil {
@@ -108,7 +107,7 @@ func Of(name Name) (Dialect, error) {
 
 // DefaultServer returns the description of an ordinary server of the named engine,
 // without a version. Use it instead of [Probe] to make SQL without a server, such as a
-// dump of migrations. Its error for an unknown name lists [Names].
+// dump of migrations. For an unknown name, it returns an error that lists [Names].
 func DefaultServer(name Name) (Server, error) {
 	for _, s := range engines {
 		if s.Name() == name {

@@ -13,8 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/dsn"
 )
 
-// Server is a database server as [Probe] found it: its dialect, its version and
-// its features.
+// Server describes a database server as [Probe] found it: its dialect, its version and its features.
 type Server struct {
 	Dialect
 	// Version is the server's own text, such as "10.11.6-MariaDB".
@@ -33,9 +32,8 @@ type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Probe asks a server for its engine, version and settings, and returns its
-// description. The error wraps [ErrUnsupported] for a server, or a session's
-// settings, with which falldue cannot work.
+// Probe queries the engine, version and settings of a server, and returns a description of the server. The error wraps
+// [ErrUnsupported] for a server, or a session's settings, with which falldue cannot work.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version() limit 1").Scan(&text); err != nil { // MySQL's sql_select_limit may be 0

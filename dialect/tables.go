@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Tables names the place of falldue's tables. The name of each table is Prefix and then tasks,
-// attempts, policies, progress, steps, permits, uniques, changes, workers, schedules, flows,
-// edges, minutes, sample, audit or migrations.
+// Tables describes where falldue's tables are. The name of each table is Prefix and then tasks, attempts, policies,
+// progress, steps, permits, uniques, changes, workers, schedules, flows, edges, minutes, sample, audit or migrations.
 type Tables struct {
-	// Schema is the schema of the tables, on engines with [Caps].Schemas. With "", the
-	// connection's search path determines it.
+	// Schema is the schema of the tables, on engines with [Caps].Schemas. If Schema is "", the connection's search path
+	// determines the schema.
 	Schema string
-	// Prefix is the beginning of the name of each table and index. It is required: 1 to 40
-	// letters, digits or underscores, not starting with a digit.
+	// Prefix is the beginning of the name of each table and index. Prefix is required: 1 to 40 letters, digits or
+	// underscores, not starting with a digit.
 	Prefix string
 }
 

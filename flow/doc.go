@@ -4,6 +4,6 @@
 //	_, err := flow.Batch(pages...).Then(publish.Params(book)).Enqueue(ctx, q)
 //	_, err := flow.Chain(pack, ship, bill).EnqueueTx(ctx, q, tx)
 //
-// A task that runs after others is [falldue.StateBlocked] until they are done. Its [Option] decides what happens when
-// one of them is dead, cancelled or deleted.
+// A task that runs after other tasks has the state [falldue.StateBlocked] until these tasks, its dependencies, are
+// done. Its [Option] decides what happens when a dependency is dead, cancelled or deleted.
 package flow

@@ -12,7 +12,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Flow is a graph of tasks to enqueue. The zero value is an empty Flow. It has no cycles, since a task can only run
+// Flow is a graph of tasks to enqueue. The zero value is an empty Flow. A Flow has no cycles, since a task can only run
 // after tasks that were added before it. A Flow can be enqueued several times, which makes new tasks each time. It is
 // not safe for concurrent use, and a Flow with tasks must not be copied.
 type Flow struct {
@@ -35,7 +35,7 @@ type Node struct {
 // Index returns the index of the task in the IDs that [Flow.Enqueue] returns.
 func (n Node) Index() int { return n.index }
 
-// Option is a setting of a task that runs after others.
+// Option is a setting of a task that runs after other tasks.
 type Option func(*options)
 
 type options struct {
@@ -51,17 +51,17 @@ func onDeath(on statements.OnDeath) Option {
 // After makes a task run after other tasks of the flow.
 func After(nodes ...Node) Option { return func(o *options) { o.after = append(o.after, nodes...) } }
 
-// CancelOnDeath cancels a task as soon as a dependency is dead, cancelled or deleted. For tasks that run after it,
-// their own options decide. Without this option, [RunAnyway] and [AtFirstDeath], a task stays blocked until the dead
-// dependency has been retried and is done, and is cancelled if the dependency is deleted. Set at most one of the three
-// options.
+// CancelOnDeath cancels a task as soon as a dependency is dead, cancelled or deleted. For tasks that run after the
+// cancelled task, their own options decide. Without CancelOnDeath, [RunAnyway] or [AtFirstDeath], a task stays blocked
+// until the dead dependency has been retried and is done, and is cancelled if the dependency is deleted. Set at most
+// one of the three options.
 func CancelOnDeath() Option { return onDeath(statements.DeathCancel) }
 
 // RunAnyway makes a task run when all its dependencies have ended, whatever their outcomes.
 func RunAnyway() Option { return onDeath(statements.DeathRun) }
 
 // AtFirstDeath makes a task run as soon as one of the tasks named by [After] is dead. The task is cancelled when all of
-// them have ended and none is dead: within 15 seconds if After names no tasks.
+// these tasks have ended and none is dead. If After names no tasks, the task is cancelled within 15 seconds.
 func AtFirstDeath() Option { return onDeath(statements.DeathFirst) }
 
 // Batch returns a flow of tasks that run in any order, independently.
@@ -86,8 +86,8 @@ func Chain(tasks ...falldue.EnqueueParams) *Flow {
 	return f
 }
 
-// Add adds a task. Without [After] it depends on no task; with only [AtFirstDeath] it never runs. [Flow.Enqueue]
-// reports mistakes.
+// Add adds a task. Without [After], the task depends on no other task. With [AtFirstDeath] but without After, the task
+// never runs. [Flow.Enqueue] reports mistakes.
 func (f *Flow) Add(task falldue.EnqueueParams, opts ...Option) Node {
 	var o options
 	for _, opt := range opts {
@@ -125,15 +125,15 @@ func (f *Flow) refuse(format string, args ...any) {
 	}
 }
 
-// Then adds a task that runs after the last tasks of the flow: the tasks after which no other
-// task runs yet. Tasks with [AtFirstDeath] do not count. Then returns f.
+// Then adds a task that runs after the last tasks of the flow, which are the tasks after which no other task runs yet.
+// Tasks with [AtFirstDeath] do not count. Then returns f.
 func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
 	f.Add(task, slices.Concat(opts, []Option{After(f.ends()...)})...)
 	return f
 }
 
-// OnFirstDeath adds a task that runs as soon as one of the last tasks of the flow is dead, see
-// [Flow.Then] and [AtFirstDeath]. Call it before Then. OnFirstDeath returns f.
+// OnFirstDeath adds a task that runs as soon as one of the last tasks of the flow is dead ([AtFirstDeath]). [Flow.Then]
+// explains which tasks are the last. Call it before Then. OnFirstDeath returns f.
 func (f *Flow) OnFirstDeath(task falldue.EnqueueParams) *Flow {
 	if ends := f.ends(); len(ends) > 0 {
 		f.Add(task, After(ends...), AtFirstDeath())
@@ -157,8 +157,8 @@ func (f *Flow) ends() (list []Node) {
 	return list
 }
 
-// Enqueue stores all tasks in its own transaction, and returns their IDs in the order in which they were added.
-// Errors are as for [falldue.Kind.Enqueue]. They wrap [falldue.ErrInvalid] for a task that runs after a task of
+// Enqueue stores all tasks in its own transaction, and returns their IDs in the order in which they were added. Errors
+// are as for [falldue.Kind.Enqueue]. The error also wraps [falldue.ErrInvalid] for a task that runs after a task of
 // another flow, has two of the options CancelOnDeath, RunAnyway and AtFirstDeath, or has EnqueueOptions.Unique.
 func (f *Flow) Enqueue(ctx context.Context, q *falldue.Queue) ([]int64, error) {
 	return f.enqueue(ctx, q, nil)

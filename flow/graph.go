@@ -35,16 +35,15 @@ type Edge struct {
 	Ended falldue.State
 }
 
-// GraphMost is the greatest number of tasks of a [Graph]. graphSteps is their greatest distance from the task of the
-// call: each step costs two statements.
+// The limits of a [Graph].
 const (
-	GraphMost  = 500
-	graphSteps = 40
+	GraphMost  = 500 // tasks
+	graphSteps = 40  // distance of a task from the task of the call; each step costs two statements
 )
 
-// GraphOf returns the tasks of the flow of a task: up to most of them, 1 to [GraphMost], the nearest first and at most
-// 40 steps away. When the row of a task is deleted, the flow forgets the dependencies of that task. The graph of a task
-// without a flow is the task itself. The error wraps [falldue.ErrNotFound] if there is no such task.
+// GraphOf returns the tasks of the flow of a task: up to most tasks, 1 to [GraphMost], the nearest first and at most 40
+// dependencies away. When the row of a task is deleted, the flow forgets the dependencies of that task. The graph of a
+// task without a flow is the task itself. The error wraps [falldue.ErrNotFound] if there is no such task.
 func GraphOf(ctx context.Context, q *falldue.Queue, id int64, most int) (Graph, error) {
 	if most < 1 || most > GraphMost {
 		return Graph{}, fmt.Errorf("%w: most %d: must be 1 to %d", falldue.ErrInvalid, most, GraphMost)

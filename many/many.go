@@ -1,6 +1,6 @@
 // Package many runs a handler for many tasks of a kind together, for APIs that take a list and for statements that
-// insert many rows. [Handle] gathers the tasks and calls your function with each batch. Each task keeps its own run: its
-// lease, its timeout, its limits, its middleware, its events and its outcome.
+// insert many rows. [Handle] gathers the tasks and calls your function with each batch. Each task still has its own
+// run, with its own lease, timeout, limits, middleware, events and outcome.
 package many
 
 import (
@@ -16,12 +16,12 @@ import (
 
 // Config limits the batches. The zero value is ready for use.
 type Config[A any] struct {
-	// Most is the greatest number of tasks in a batch: 2 to 1,000, and no more than the Concurrency of the kind's queue,
-	// since each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most,
-	// one batch can gather while another runs. Defaults to 100, or to Concurrency if that is less.
+	// Most is the maximum number of tasks in a batch: 2 to 1,000, and no more than the Concurrency of the kind's queue,
+	// since each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most, one
+	// batch can gather while another runs. Defaults to 100, or to Concurrency if that is less.
 	Most int
-	// Wait is how long the first task of a batch waits for more, up to an hour. A batch of Most tasks runs immediately.
-	// The timeout of a task includes its wait. Defaults to 100 milliseconds.
+	// Wait is how long the first task of a batch waits for more tasks, up to an hour. A batch of Most tasks runs
+	// immediately. The timeout of a task includes its wait. Defaults to 100 milliseconds.
 	Wait time.Duration
 	// GroupBy returns the same text for tasks that can be in one batch, such as the customer of a task. Defaults to nil:
 	// any tasks of the kind can be in one batch.
@@ -30,8 +30,8 @@ type Config[A any] struct {
 
 // Batch contains the tasks for one call of the function, and their outcomes.
 type Batch[A any] struct {
-	// Tasks are in the order in which they began to wait. Their methods work as in any handler: with DoneTx of each task,
-	// all tasks are completed in one transaction with the writes of the function.
+	// Tasks are the tasks of the batch, in the order in which they began to wait. Their methods work as in any handler.
+	// Call DoneTx of each task to complete all tasks in one transaction, together with the writes of the function.
 	Tasks []falldue.Task[A]
 	// Errs has an element for each of Tasks, nil at first. Store a task's error there. It counts as the error that a
 	// handler returns for the task: the task is retried, or has the outcome of [falldue.Discard], [falldue.Snooze],
@@ -41,7 +41,7 @@ type Batch[A any] struct {
 	contexts []context.Context
 }
 
-// NewBatch makes a batch for testing a function without a database. Package tasktest makes tasks.
+// NewBatch returns a batch for testing a function without a database. Make its tasks with package tasktest.
 func NewBatch[A any](tasks ...falldue.Task[A]) *Batch[A] {
 	return &Batch[A]{Tasks: tasks, Errs: make([]error, len(tasks))}
 }
@@ -55,9 +55,9 @@ func (b *Batch[A]) Context(i int) context.Context {
 	return b.contexts[i]
 }
 
-// Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. Its
-// result is the outcome of the tasks without an error in Batch.Errs: nil if they are done, and otherwise their error.
-// Middleware, hooks and the history see each task.
+// Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. Its result
+// applies to each task without an error in Batch.Errs: nil means that these tasks are done, and an error is the error
+// of each of these tasks. Middleware, hooks and the history treat each task separately.
 //
 // If fn panics, each task whose element of Batch.Errs is nil fails with a [falldue.PanicError], and the others fail with
 // their own errors. The context of fn has the values of the first task's context. It ends when the contexts of all tasks

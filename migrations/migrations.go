@@ -76,15 +76,13 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 // release of falldue has migrated. This release does not know their columns.
 var ErrNewer = errors.New("a newer release of falldue has migrated the tables")
 
-// ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has
-// created, for example from the files of [Dump]. falldue's table of migrations is missing
-// then, and the version of the tables is unknown.
+// ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has created, for example from the
+// files of [Dump]. Such a database has no migrations table of falldue, so the version of the tables is unknown.
 var ErrForeign = errors.New("another tool has created the tables")
 
-// Migrator runs the migrations of one database. Any number of processes can migrate the
-// database at the same time: one process does the work, and the others wait for it, up to 5
-// minutes. The error of a process that gave up names the session that holds the lock, if
-// the server shows it.
+// Migrator runs the migrations of one database. Any number of processes can migrate the database at the same time: one
+// process does the work, and the others wait for up to 5 minutes. The error of a process that gave up names the session
+// that holds the lock, if the server shows it.
 type Migrator struct {
 	db          *sql.DB
 	files       fs.FS
@@ -119,9 +117,8 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 	return goose.NewProvider("", m.db, m.files, options...)
 }
 
-// Up migrates the tables to the newest version, and returns how many migrations it
-// ran: 0 if the tables were at that version already. It creates the schema of the
-// tables if the schema does not exist.
+// Up migrates the tables to the newest version, and returns how many migrations it ran: 0 if the tables were at that
+// version already. If the schema of the tables does not exist, Up creates it.
 func (m *Migrator) Up(ctx context.Context) (int, error) {
 	return m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) {
 		if err := m.checkMemory(ctx); err != nil {
@@ -164,8 +161,7 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalo
 	return fmt.Errorf("migrations: the search path begins with schema %q, and the tables are in schema %q: set Schema to one of them", first, found)
 }
 
-// Down reverts all migrations: it drops the tables with everything in them. It
-// returns how many migrations it reverted.
+// Down reverts all migrations, and returns how many migrations it reverted. It drops the tables with all their data.
 func (m *Migrator) Down(ctx context.Context) (int, error) {
 	n, err := m.run(ctx, func(p *goose.Provider) ([]*goose.MigrationResult, error) { return p.DownTo(ctx, 0) })
 	if err != nil {
@@ -246,8 +242,8 @@ type Status struct {
 	Applied bool
 }
 
-// Status returns the state of each migration, oldest first. It creates the version
-// table if that is missing, and changes nothing else.
+// Status returns the state of each migration, oldest first. If the table of applied migrations is missing, Status
+// creates it. Status changes nothing else.
 func (m *Migrator) Status(ctx context.Context) ([]Status, error) {
 	provider, err := m.provider()
 	if err != nil {

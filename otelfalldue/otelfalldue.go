@@ -5,9 +5,8 @@
 //	q, err := falldue.New(db, falldue.Config{Hooks: s.Hooks()})
 //	err = s.Observe(q)
 //
-// An enqueue call within a trace is a span, and its context goes into the metadata of the tasks. Each
-// run is the root span of a new trace, with a link to the enqueue's span. Package signals has the table
-// of all metrics.
+// An enqueue call within a trace creates a span, and the metadata of the tasks stores the span's context. Each run
+// creates the root span of a new trace, with a link to the enqueue's span. Package signals lists all metrics.
 package otelfalldue
 
 import (
@@ -27,22 +26,21 @@ import (
 // scope is the name of the tracer and the meter.
 const scope = "github.com/falldue/falldue/otelfalldue"
 
-// Config has the settings of Signals. The zero value is ready for use.
+// Config contains the settings of [Signals]. The zero value is ready for use.
 type Config struct {
-	// TracerProvider and MeterProvider default to the global ones of package otel.
+	// TracerProvider and MeterProvider default to the global providers of package otel.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-	// Propagator writes the context of an enqueue into metadata and reads it. Defaults to W3C trace
-	// context. One with baggage stores the baggage, too, unencrypted.
+	// Propagator writes the context of an enqueue into metadata and reads it. Defaults to W3C trace context. A propagator
+	// for baggage also stores the baggage, unencrypted.
 	Propagator propagation.TextMapPropagator
-	// Child reports whether a run's span is a child of the enqueue's span, in the same trace, instead of
-	// the root of a new trace with a link. Defaults to nil: never. A sampler decides about new roots
-	// separately, and may look at the links.
+	// Child reports whether a run's span is a child of the enqueue's span, in the same trace, instead of the root of a new
+	// trace with a link. Defaults to nil: never. A sampler decides for each new root separately, and can use the links.
 	Child func(*falldue.Run) bool
 	// Keys adds the keys of tasks to spans (messaging.falldue.key). Keys may contain personal data.
 	Keys bool
-	// MaxKinds is the number of kinds with their own attributes in metrics. Further kinds count as
-	// "other". Defaults to 200.
+	// MaxKinds is the maximum number of kinds with separate attribute values in metrics. Further kinds count as "other".
+	// Defaults to 200.
 	MaxKinds int
 	// Sampler configures the reads of the database's state.
 	Sampler signals.SamplerConfig
@@ -56,7 +54,7 @@ type Signals struct {
 	recorder *signals.Recorder
 }
 
-// New returns signals. It returns an error if the meter cannot make an instrument.
+// New returns the Signals of a process. It returns an error if the meter cannot create an instrument.
 func New(cfg Config) (*Signals, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
@@ -80,7 +78,7 @@ func New(cfg Config) (*Signals, error) {
 	return s, nil
 }
 
-// Hooks returns the hooks for [falldue.Config]. [signals.JoinHooks] joins them with others.
+// Hooks returns the hooks for [falldue.Config]. [signals.JoinHooks] joins these hooks with your own.
 func (s *Signals) Hooks() falldue.Hooks { return s.recorder.Hooks() }
 
 // Observe adds the middleware that makes spans and measures enqueues and runs to a queue, and exports

@@ -10,16 +10,16 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Info is a schedule as it is stored.
+// Info describes a schedule as it is stored.
 type Info struct {
 	Name, Spec, Zone string
-	// Kind and Queue are the kind and the queue of its tasks.
+	// Kind and Queue are the kind and the queue of the schedule's tasks.
 	Kind, Queue string
 	Missed      Missed
 	NoOverlap   bool
 	Paused      bool
-	// PausedAt is when the schedule was paused, and PausedBy and PausedWhy are the note of the pause. They are zero if
-	// the schedule is not paused.
+	// PausedAt is when the schedule was paused, and PausedBy and PausedWhy are the note of the pause. These fields are
+	// zero if the schedule is not paused.
 	PausedAt            time.Time
 	PausedBy, PausedWhy string
 	// DefinedBy names the host of the process that stored the definition, and its release if the
@@ -27,8 +27,8 @@ type Info struct {
 	DefinedBy string
 	// Defined is when the definition was stored.
 	Defined time.Time
-	// Next is the next tick. If that time passed long ago, no running process defines the schedule, or no process runs
-	// its schedules.
+	// Next is the next tick. If the tick was due long ago, no running process defines the schedule, or the processes do
+	// not run their schedules.
 	Next time.Time
 	// Last is when the schedule last enqueued a task, or zero, and LastTask is the ID of that task.
 	Last     time.Time
@@ -45,7 +45,7 @@ type Info struct {
 const lateAfter = time.Minute
 
 // Late reports whether the schedule is not paused and its next tick was due more than a minute ago: no running process
-// defines it, or none can reach the database.
+// defines the schedule, or none can reach the database.
 func (i Info) Late() bool { return !i.Paused && i.Now.Sub(i.Next) > lateAfter }
 
 // List returns all schedules, ordered by name.
@@ -73,7 +73,7 @@ func List(ctx context.Context, q *falldue.Queue) ([]Info, error) {
 // Pause stops a schedule from enqueuing until [Resume], in all processes and through deploys. If the schedule is
 // already paused, Pause does nothing, and the first note stays. The error wraps [falldue.ErrNotFound] if there is no
 // such schedule, and [falldue.ErrInvalid] for texts that are too long, or more than one note. If the row of the
-// schedule is invalid, the error is another one: see [Info].Err.
+// schedule is invalid, Pause returns another error: see [Info].Err.
 func Pause(ctx context.Context, q *falldue.Queue, name string, notes ...falldue.Note) error {
 	n, err := hooks.Of[queue](q).StoredNote(notes)
 	if err != nil {
@@ -162,8 +162,8 @@ func addTick(ctx context.Context, s *store.Store, one store.Schedule) error {
 	return errContended
 }
 
-// Remove deletes a schedule that no process defines any more. A process that still defines it
-// stores it again. Tasks that it has enqueued stay. Errors are as for [Pause].
+// Remove deletes a schedule that no process defines any more. A process that still defines the schedule stores it
+// again. Tasks that the schedule has enqueued stay. Errors are as for [Pause].
 func Remove(ctx context.Context, q *falldue.Queue, name string) error {
 	there, err := hooks.StoreOf(q).DropSchedule(ctx, name)
 	if err == nil && !there {

@@ -18,7 +18,7 @@ type Schedule struct {
 	// Name names the schedule in the database: 1 to 100 of A-Z a-z 0-9 . _ : / @ -, the
 	// first a letter or digit.
 	Name string
-	// Spec is the times of the ticks, as for [Parse]: "30 2 * * *", "@daily", "@every 15m". Intervals count from the
+	// Spec defines the times of the ticks, as for [Parse]: "30 2 * * *", "@daily", "@every 15m". Intervals count from the
 	// time when the schedule was first stored, or when its Spec changed.
 	Spec string
 	// Zone is the time zone of a cron expression, such as "Europe/Berlin". Defaults to UTC.
@@ -32,8 +32,7 @@ type Schedule struct {
 	TaskAt func(tick time.Time) falldue.EnqueueParams
 	// Missed decides what happens to ticks at which no process was running. Defaults to Once.
 	Missed Missed
-	// NoOverlap skips a tick while the last task of the schedule is not finished: it waits, runs or will be retried.
-	// Defaults to false.
+	// NoOverlap skips a tick while the last task of the schedule waits, runs or will be retried. Defaults to false.
 	NoOverlap bool
 }
 
@@ -42,7 +41,7 @@ type Schedule struct {
 type Missed int
 
 const (
-	// Once enqueues one task for all missed ticks together, with the time of the last one.
+	// Once enqueues one task for all missed ticks together, with the time of the last missed tick.
 	Once Missed = 0
 	// None enqueues no task for a tick that is more than a minute late.
 	None Missed = -1
@@ -70,7 +69,7 @@ func (m Missed) all() int {
 	return int(m)
 }
 
-// String returns "once", "none" or, of All(5), "all, 5 at most".
+// String returns "once", "none", or for All(5) "all, 5 at most".
 func (m Missed) String() string {
 	switch m {
 	case Once:

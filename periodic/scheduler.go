@@ -26,8 +26,8 @@ const (
 	maxRest   = time.Minute
 )
 
-// Scheduler enqueues the tasks of schedules. It is safe for concurrent use, and starts
-// goroutines only in Run and RunWorker, which wait for them.
+// Scheduler enqueues the tasks of schedules. It is safe for concurrent use. Only Run and RunWorker start goroutines,
+// and they wait for these goroutines.
 type Scheduler struct {
 	q       *falldue.Queue
 	inside  queue
@@ -59,9 +59,9 @@ type queue interface {
 	AddTicker(tick func(context.Context) (next time.Duration, err error))
 }
 
-// New returns a scheduler that enqueues the tasks of schedules in q. It does not use the database. A process ticks
-// only the schedules that its code defines. A test that moves the clock of q with package tasktest makes the
-// scheduler tick, too.
+// New returns a scheduler that enqueues the tasks of schedules in q. It does not use the database. A process ticks only
+// the schedules that its code defines. When a test moves the clock of q with package tasktest, the scheduler ticks,
+// too.
 //
 // The error wraps [falldue.ErrInvalid] for an invalid schedule, and for two schedules with the same name.
 func New(q *falldue.Queue, schedules ...Schedule) (*Scheduler, error) {
@@ -102,8 +102,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// RunWorker calls Run and the queue's [falldue.Queue.Run] concurrently. It returns when
-// both have ended, and each ends when the other one returns an error.
+// RunWorker calls Run and the queue's [falldue.Queue.Run] concurrently. It returns when both calls have ended. If one
+// call returns an error, RunWorker ends the other.
 func (s *Scheduler) RunWorker(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -117,10 +117,10 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 	return errors.Join(err, <-ticking)
 }
 
-// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns the time until
-// the next task is due, or a negative duration if none will be. Tick is for programs that are started repeatedly, and
-// for tests. [Scheduler.Run] is the loop. If the database refuses the tasks of some schedules, the error joins the
-// errors of these schedules, and the tasks of the others have been enqueued.
+// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns the time until the
+// next task is due, or a negative duration if none will be. Tick is for programs that are started repeatedly, and for
+// tests: [Scheduler.Run] does the same in a loop. If the database refuses the tasks of some schedules, the error joins
+// the errors of these schedules, and the tasks of the other schedules have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {
 	s.ticking.Lock()
 	defer s.ticking.Unlock()

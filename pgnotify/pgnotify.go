@@ -1,21 +1,21 @@
-// Package pgnotify wakes workers on PostgreSQL as soon as another process commits
-// tasks. Otherwise they find these tasks themselves, within a third of a second with the
-// default settings, and within two seconds after eleven minutes without a task. The package
-// uses LISTEN and NOTIFY. It needs a separate connection, which it opens with lib/pq;
-// the queue itself may use another driver:
+// Package pgnotify wakes workers on PostgreSQL as soon as another process commits tasks. Without it, workers find these
+// tasks by polling: within a third of a second with the default settings, or within two seconds after eleven minutes
+// without a task. The package uses LISTEN and NOTIFY. It opens a separate connection through lib/pq, and the queue
+// itself can use another driver:
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 //
-// A process that enqueues tasks notifies these workers itself. For tasks that it enqueues in a transaction, the
-// commit notifies them if its own queue listens, too. Otherwise call [falldue.Queue.Wake] after the commit, or set
+// A process that enqueues tasks notifies these workers itself. For tasks that it enqueues in a transaction, the commit
+// notifies the workers if the process's own queue listens, too. Otherwise call [falldue.Queue.Wake] after the commit,
+// or set
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 //
 // A worker that listens also polls, to find tasks without a notification: three times a second, and every 1.75 seconds
 // after eleven minutes without a task.
 //
-// The queue's own connections can use a pooler in transaction mode. The listening connection cannot, and needs a DSN of
-// the server itself:
+// The queue's own connections can use a pooler in transaction mode. The listening connection cannot use such a pooler:
+// it needs a DSN of the server itself:
 //
 //	q, err := falldue.New(pooled, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
 package pgnotify
@@ -50,18 +50,16 @@ type pings struct{ every, timeout, renew time.Duration }
 
 var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, renew: 5 * time.Minute}
 
-// DSN returns a function for [falldue.Notifications].Listen that listens on the database
-// at source, in a form that lib/pq accepts: postgres://… or key=value …. Settings that only
-// pgx knows, such as pool_max_conns and default_query_exec_mode, are ignored. source must
-// not lead to a connection pooler in transaction mode, which forwards no notifications. To
-// detect one, the function first sends itself a notification over a second connection.
+// DSN returns a function for [falldue.Notifications].Listen that listens on the database at source, in a form that
+// lib/pq accepts: postgres://… or key=value …. Settings that only pgx knows, such as pool_max_conns and
+// default_query_exec_mode, are ignored. source must not lead to a connection pooler in transaction mode, which forwards
+// no notifications. To detect such a pooler, the function first sends itself a notification over a second connection.
 //
-// The function calls wake with "" when it has begun to listen, and with the text of
-// each notification. Every five minutes it replaces its connection, since source may lead to
-// another server by that time. It returns nil when its context ends. It returns an error if it
-// cannot connect within 30 seconds, does not receive its own notification within 10 seconds,
-// loses its connection, or a ping fails. The worker logs the error and calls the function
-// again. The error names a setting that lib/pq or the server refuses, and shows no passwords.
+// The function calls wake with "" when it has begun to listen, and with the text of each notification. Every five
+// minutes the function replaces its connection, since source may lead to another server by then. It returns nil when
+// its context ends. It returns an error if it cannot connect within 30 seconds, does not receive its own notification
+// within 10 seconds, loses its connection, or a ping fails. The worker logs the error and calls the function again. The
+// error names a setting that lib/pq or the server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
 	return func(ctx context.Context, channel string, wake func(notice string)) error {
 		return serve(ctx, source, channel, wake, defaultPings)

@@ -3,15 +3,14 @@
 //
 //	q, err := pgxqueue.New(pool, falldue.Config{})
 //
-// Use [Tx] to enqueue and settle tasks in a pgx transaction:
+// Use [Tx] to enqueue and complete tasks in a pgx transaction:
 //
 //	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args)
 //
-// Workers of such queues start a task as soon as its transaction commits, in any process and
-// without any setting. A pgx transaction notifies them as a part of its commit. PostgreSQL
-// commits transactions that notify one after the other. If that is too slow, set the mode
-// [falldue.NotifyAfterCalls]. Calls without a transaction notify after the call, with a separate
-// statement.
+// Workers of such queues start a task as soon as its transaction commits, in any process and without any setting. The
+// commit of a pgx transaction notifies the workers. PostgreSQL commits transactions that notify one after the other. If
+// that is too slow, set the mode [falldue.NotifyAfterCalls]. Calls without a transaction notify after the call, with a
+// separate statement.
 package pgxqueue
 
 import (
@@ -35,15 +34,14 @@ import (
 // search_path. The connection is replaced after the pool's MaxConnLifetime. Do not close the
 // pool while [falldue.Queue.Run] is running.
 //
-// The queue takes a connection from the pool for each statement or transaction and
-// returns it, as the application does. If the pool allows two or more connections, a
-// worker reserves one for leases and outcomes. The pool does not count the connection
-// that listens. So a worker on a pool of four (the default of pgxpool on small machines)
-// leaves three connections for handlers and everything else.
+// The queue takes a connection from the pool for each statement or transaction, and returns it afterwards. If the pool
+// allows two or more connections, a worker reserves one for leases and outcomes. The pool does not count the connection
+// that listens. So a worker on a pool of four (the default of pgxpool on small machines) leaves three connections for
+// handlers and everything else.
 //
-// Behind a pooler in transaction mode, which forwards no notifications, set Listen
-// to a function that reaches the server itself, such as [pgnotify.DSN]'s. Without
-// it workers do not listen there, and [falldue.Queue.Run] logs that.
+// Behind a pooler in transaction mode, which forwards no notifications, set Listen to a function that reaches the
+// server itself, such as [pgnotify.DSN]'s. Without such a function, workers behind the pooler do not listen, and
+// [falldue.Queue.Run] logs a warning.
 //
 // [pgnotify.DSN]: https://pkg.go.dev/github.com/falldue/falldue/pgnotify#DSN
 func New(pool *pgxpool.Pool, cfg falldue.Config) (*falldue.Queue, error) {

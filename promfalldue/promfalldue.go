@@ -4,8 +4,7 @@
 //	q, err := falldue.New(db, falldue.Config{Hooks: m.Hooks()})
 //	m.Observe(q)
 //
-// Serve them with promhttp, with the option EnableOpenMetrics for exemplars. Package signals has the
-// table of all metrics.
+// Serve the metrics with promhttp. Exemplars need its option EnableOpenMetrics. Package signals lists all metrics.
 package promfalldue
 
 import (
@@ -19,13 +18,12 @@ import (
 	"github.com/falldue/falldue/signals"
 )
 
-// Config has the settings of Metrics. The zero value is ready for use.
+// Config contains the settings of [Metrics]. The zero value is ready for use.
 type Config struct {
-	// MaxKinds is the number of kinds with their own labels. Further kinds count as "other". Defaults to
-	// 200.
+	// MaxKinds is the maximum number of kinds with separate label values. Further kinds count as "other". Defaults to 200.
 	MaxKinds int
-	// Exemplar returns the labels of an exemplar, such as trace_id, for a handler or an enqueue
-	// with a context, or nil. Defaults to nil: no exemplars.
+	// Exemplar returns the labels of an exemplar, such as trace_id, from the context of a handler or an enqueue, or nil
+	// for no exemplar. Defaults to nil: no exemplars.
 	Exemplar func(context.Context) prometheus.Labels
 	// Sampler configures the reads of the database's state.
 	Sampler signals.SamplerConfig
@@ -46,8 +44,8 @@ type observed struct {
 	sampler *signals.Sampler
 }
 
-// New returns metrics that are registered with reg. A nil reg registers nothing. The error
-// wraps Register's, for example if metrics of the same names are registered already.
+// New returns metrics that are registered with reg, or with no registry if reg is nil. It returns the error of
+// reg.Register, wrapped, for example if metrics with the same names are already registered.
 func New(reg prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{cfg: cfg, descs: map[*signals.Metric]*prometheus.Desc{}}
 	b := backend{exemplar: cfg.Exemplar, of: map[*signals.Metric]func(...string) signals.Series{}}
@@ -68,7 +66,7 @@ func New(reg prometheus.Registerer, cfg Config) (*Metrics, error) {
 	return m, nil
 }
 
-// Hooks returns the hooks for [falldue.Config]. [signals.JoinHooks] joins them with others.
+// Hooks returns the hooks for [falldue.Config]. [signals.JoinHooks] joins these hooks with your own.
 func (m *Metrics) Hooks() falldue.Hooks { return m.recorder.Hooks() }
 
 // Observe adds the middleware that measures enqueues and runs to a queue, and exports the state of

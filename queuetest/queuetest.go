@@ -1,7 +1,6 @@
-// Package queuetest is the conformance suite of falldue. It checks the guarantees
-// that falldue gives on every engine and driver. The name of each case is a
-// sentence that must be true. To run the suite on your own database or driver,
-// call [TestQueue] from a test:
+// Package queuetest is the conformance suite of falldue. The suite checks the guarantees that falldue gives on every
+// engine and driver. The name of each case is a sentence that must be true. To run the suite on your own database or
+// driver, call [TestQueue] from a test:
 //
 //	func TestConformance(t *testing.T) {
 //		queuetest.TestQueue(t, queuetest.Harness{
@@ -34,8 +33,8 @@ type Harness struct {
 	// each case, from concurrent subtests. Drop the database with t.Cleanup: the
 	// suite closes its pools first.
 	DSN func(t *testing.T) string
-	// Open opens a connection pool on that database. A case calls it again for
-	// each worker that must not share a pool with another.
+	// Open opens a connection pool on that database. A case calls Open again for each worker that must not share a pool
+	// with another worker.
 	Open func(dsn string) (*sqlx.DB, error)
 	// New makes a queue on a pool. Defaults to [falldue.New].
 	New func(db *sqlx.DB, cfg falldue.Config) (*falldue.Queue, error)
@@ -50,8 +49,8 @@ type Harness struct {
 	Only string
 }
 
-// Transaction is a transaction that the calling program has begun. Tx is the value that it passes to falldue, for
-// example to EnqueueTx.
+// Transaction is a transaction that the calling program has begun. Tx is the value that the program passes to falldue,
+// for example to EnqueueTx.
 type Transaction struct {
 	falldue.Tx
 	Commit, Rollback func() error

@@ -11,16 +11,15 @@
 // its kind. The stored data is a JSON string: "fd1:", the ID of the key, ":" and the nonce
 // and the sealed data in base64.
 //
-// To change the key, first add the new one after the old one in all processes, which can then
-// open both. Then put the new one first. Remove the old one when no task needs it any more. An
-// attempt whose key is missing fails with an error that names the key, and the task is retried
-// under its policy. Use a key for at most 2³² payloads and results. The page docs/sealed.md has
-// the steps, and the texts of errors.
+// To change the key, first add the new key after the old key in all processes. Then all processes can open data of both
+// keys. Next, put the new key first. Remove the old key when no task needs it any more. An attempt whose key is missing
+// fails with an error that names the key, and the task is retried under its policy. Seal at most 2³² payloads and
+// results with one key. The page docs/sealed.md explains the steps and the errors.
 //
 // Unique tasks are compared by a hash that needs a secret ([Codec.Hash]).
 //
-// The length of the stored data shows how well the data could be compressed. Errors that handlers
-// return, messages of progress, metadata, keys and names are stored as they are.
+// The length of the stored data shows how well the data could be compressed. Errors that handlers return, messages of
+// progress, metadata, task keys and names are stored unencrypted.
 package sealed
 
 import (
@@ -64,7 +63,7 @@ type Codec struct {
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
 // New returns a codec that seals with the first key, and opens data that was sealed with any of the keys. It returns an
-// error if there is no key, or if one is invalid.
+// error if there is no key, or if a key is invalid.
 func New(keys ...Key) (*Codec, error) {
 	c := &Codec{aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
@@ -89,8 +88,8 @@ func New(keys ...Key) (*Codec, error) {
 	return c, nil
 }
 
-// Strict returns a copy of c with a Decode that refuses data that is not sealed, so tasks run only with
-// payloads from processes that have a key. Use it when no task enqueued without a codec is left.
+// Strict returns a copy of c. Its Decode refuses data that is not sealed, so that workers run only tasks from processes
+// with a key. Use Strict when no task is left that was enqueued without a codec.
 func (c *Codec) Strict() *Codec {
 	strict := *c
 	strict.strict = true
@@ -109,8 +108,9 @@ func (c *Codec) HashWith(secret []byte) *Codec {
 }
 
 // Hash returns the HMAC-SHA-256 of the data by which a task is unique, so an attacker without the secret cannot find
-// the data by hashing guesses. The secret belongs to the last key, unless [Codec.HashWith] sets another one. Processes
-// with different secrets do not recognize each other's unique tasks: call HashWith before you remove the last key.
+// the data by hashing guesses. The secret belongs to the last key, unless [Codec.HashWith] sets a different secret.
+// Processes with different secrets do not recognize each other's unique tasks: call HashWith before you remove the last
+// key.
 func (c *Codec) Hash(data []byte) []byte {
 	own := hmac.New(sha256.New, c.hashes) // of the secret, which also seals
 	own.Write([]byte("falldue unique keys"))
@@ -156,8 +156,8 @@ func (c *Codec) Encode(p falldue.Place, data []byte) ([]byte, error) {
 // maxData is the greatest length of data, as for falldue's payloads.
 const maxData = 64 << 20
 
-// Decode opens data that Encode has sealed for the same place. It returns other JSON
-// unchanged, unless c is [Codec.Strict].
+// Decode opens data that Encode has sealed for the same place. Decode returns JSON that is not sealed unchanged or, if
+// c is [Codec.Strict], returns an error.
 func (c *Codec) Decode(p falldue.Place, stored []byte) ([]byte, error) {
 	var text string
 	if json.Unmarshal(stored, &text) != nil || !strings.HasPrefix(text, mark) {

@@ -2,9 +2,9 @@ package signals
 
 import "github.com/falldue/falldue"
 
-// JoinHooks joins sets of hooks into one, since a Config takes one set. The hooks of all sets are
-// called, in the order of the list. A hook that no set has stays nil, and costs nothing. After a panic
-// of one hook, the worker still calls the next one.
+// JoinHooks joins several sets of hooks into one, since a [falldue.Config] takes only one set. The hooks of all sets
+// are called, in the order of the list. A hook that is nil in all sets stays nil, and costs nothing. After a panic of
+// one hook, the worker still calls the next one.
 func JoinHooks(list ...falldue.Hooks) (joined falldue.Hooks) {
 	for _, h := range list {
 		joined.Event = join(joined.Event, h.Event)

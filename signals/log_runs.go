@@ -19,11 +19,10 @@ type LogOptions struct {
 	SampleDone float64
 }
 
-// LogRuns returns middleware for [falldue.Queue.Use] that logs a line for each run, "falldue: run". Its
-// keys are task, kind, queue, attempt, outcome, took and lag, and error and stack if there are any.
-// Dead tasks have the level Error, and other failures Warn. The line is logged with the context of the
-// run, so an slog handler can add the trace: add LogRuns after the middleware that begins spans. A nil
-// logger is [slog.Default].
+// LogRuns returns middleware for [falldue.Queue.Use] that logs a line for each run, "falldue: run". The attributes of
+// the line are task, kind, queue, attempt, outcome, took and lag, and error and stack if there are any. For dead tasks
+// the level is Error, and for other failures Warn. The line is logged with the context of the run, so an slog handler
+// can add the trace: add LogRuns after the middleware that begins spans. A nil logger is [slog.Default].
 func LogRuns(logger *slog.Logger, o LogOptions) falldue.Middleware {
 	if logger == nil {
 		logger = slog.Default()

@@ -19,14 +19,13 @@ func (t Type) String() string { return [...]string{"counter", "gauge", "histogra
 
 // Metric describes a metric of falldue.
 type Metric struct {
-	// Name is the metric's name on Prometheus, and OTel its name on OpenTelemetry.
+	// Name is the metric's name in Prometheus, and OTel is its name in OpenTelemetry.
 	Name, OTel string
 	Type       Type
 	// Unit is a unit of UCUM, such as s or {task}.
 	Unit string
 	Help string
-	// Labels are the names of the labels on Prometheus. [Attribute] returns their names on
-	// OpenTelemetry.
+	// Labels are the names of the labels in Prometheus. [Attribute] returns their names in OpenTelemetry.
 	Labels []string
 	// Buckets are the upper bounds of a histogram.
 	Buckets []float64
@@ -120,7 +119,7 @@ func Metrics() []*Metric {
 // Sampled reports whether a [Sampler] reads the metric, rather than a [Recorder].
 func (m *Metric) Sampled() bool { return m.State || m == sampleErrors }
 
-// Attribute returns the name that a label has on OpenTelemetry.
+// Attribute returns the name of a label in OpenTelemetry.
 func Attribute(label string) string {
 	switch label {
 	case "queue":
@@ -133,5 +132,5 @@ func Attribute(label string) string {
 	return "messaging.falldue." + label
 }
 
-// OfMessaging reports whether the metric is one of OpenTelemetry's conventions for messaging.
+// OfMessaging reports whether OpenTelemetry's conventions for messaging define the metric.
 func (m *Metric) OfMessaging() bool { return strings.HasPrefix(m.OTel, "messaging.") }

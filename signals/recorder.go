@@ -14,7 +14,7 @@ import (
 	"github.com/falldue/falldue/internal/worker"
 )
 
-// Backend makes series of metrics.
+// Backend creates the series of metrics.
 type Backend interface {
 	// Series returns the series of a metric with values for its labels, in the order of
 	// [Metric.Labels]. A Recorder calls it once for each series.
@@ -23,12 +23,12 @@ type Backend interface {
 
 // Series takes measurements. Many goroutines call it concurrently.
 type Series interface {
-	// Record adds to a counter, sets a gauge, or adds an observation to a histogram. The context
-	// is the handler's or the caller's, for exemplars, or else has no values.
+	// Record adds to a counter, sets a gauge, or adds an observation to a histogram. For runs and enqueues, ctx is the
+	// context of the handler or the caller, so that exemplars can use its values.
 	Record(ctx context.Context, v float64)
 }
 
-// Limits of the values of labels. Further ones become the value "other".
+// Limits on the number of values of a label. All further values become "other".
 const (
 	// DefaultMaxKinds is the default of [RecorderConfig].MaxKinds.
 	DefaultMaxKinds = 200
@@ -37,9 +37,9 @@ const (
 	otherValue      = "other"
 )
 
-// RecorderConfig has the settings of a Recorder. The zero value is ready for use.
+// RecorderConfig contains the settings of a [Recorder]. The zero value is ready for use.
 type RecorderConfig struct {
-	// MaxKinds is the number of kinds with a label value of their own. Further kinds count as "other". Defaults to 200.
+	// MaxKinds is the maximum number of kinds with separate label values. Further kinds count as "other". Defaults to 200.
 	MaxKinds int
 }
 
@@ -201,7 +201,7 @@ func (r *Recorder) Begin(q *falldue.Queue) {
 // Operations that may find a claim lost.
 const settle, extend = "settle", "extend"
 
-// Hooks returns the hooks of a worker, for [falldue.Config].
+// Hooks returns the hooks that measure a worker, for [falldue.Config].
 func (r *Recorder) Hooks() falldue.Hooks {
 	ctx := context.Background()
 	statement := func(operation string, s falldue.StatementStats) {

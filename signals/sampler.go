@@ -12,10 +12,10 @@ import (
 	"github.com/falldue/falldue/internal/hooks"
 )
 
-// SamplerConfig has the settings of a Sampler. The zero value is ready for use.
+// SamplerConfig contains the settings of a [Sampler]. The zero value is ready for use.
 type SamplerConfig struct {
-	// Every is the age at which a sample is computed again: 1 second or more. Defaults to 15 seconds. If
-	// samples take long, it grows to 20 times their duration.
+	// Every is the age at which a new sample is computed: 1 second or more. Defaults to 15 seconds. If computing a sample
+	// takes long, the age grows to 20 times the duration.
 	Every time.Duration
 	// Timeout limits the time for computing a sample. Defaults to 5 seconds.
 	Timeout time.Duration
@@ -32,9 +32,9 @@ const (
 	staleAfter = 3
 )
 
-// Sampler reads the state of the database for metrics. All processes on the database share one sample,
-// in the table sample: the process that finds the sample old computes the next one. Nothing is read
-// without calls of Collect. A Sampler is safe for concurrent use.
+// Sampler reads the state of the database for metrics. All processes on the database share one sample, in the table
+// sample: the first process that finds the sample too old computes the next sample. Without calls of Collect, a Sampler
+// reads nothing. A Sampler is safe for concurrent use.
 //
 // A process that cannot write to the table computes its own samples, at the same pace.
 type Sampler struct {
@@ -64,9 +64,9 @@ func NewSampler(q *falldue.Queue, cfg SamplerConfig) *Sampler {
 	return &Sampler{cfg: cfg, queue: q, now: time.Now}
 }
 
-// Collect calls f with each value of the metrics that are [Metric.Sampled]. It reads the sample first
-// if this process's copy is old. If reading fails, or if the sample is much too old, Collect omits the
-// state, and falldue_sample_age_seconds grows.
+// Collect calls f with each value of the metrics that are [Metric.Sampled]. If this process's copy of the sample is
+// old, Collect first reads the sample again. If reading fails, or if the sample is much too old, Collect omits the
+// metrics of the database's state, and falldue_sample_age_seconds grows.
 func (s *Sampler) Collect(ctx context.Context, f func(m *Metric, v float64, values ...string)) {
 	s.refresh(ctx)
 	s.mu.Lock()

@@ -94,9 +94,8 @@ func compare(cmp CompareOp, x, y float64) bool {
 	panic("sqlgen: an unknown comparison was evaluated")
 }
 
-// Agree reports whether two values of one formula, in seconds, count as the same
-// delay. They may differ by a microsecond or, if the larger one is more than a
-// day, by 1e-9 of it.
+// Agree reports whether two values of one formula, in seconds, count as the same delay. The values may differ by a
+// microsecond or, if the larger value is more than a day, by 1e-9 of the larger value.
 func Agree(x, y float64) bool {
 	distance := math.Abs(x - y)
 	return distance <= tolerance || max(x, y) > 86400 && distance <= 1e-9*max(x, y)

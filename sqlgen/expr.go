@@ -57,9 +57,8 @@ func (Binary) isExpr() {}
 func (Call) isExpr()   {}
 func (If) isExpr()     {}
 
-// Compare is the condition of an [If]. Values that differ by less than a
-// microsecond count as equal. So it does not matter how an engine rounds the
-// last digit of a function such as exp.
+// Compare is the condition of an [If]. Values that differ by less than a microsecond count as equal, so it does not
+// matter how an engine rounds the last digit of a function such as exp.
 type Compare struct {
 	Op   CompareOp
 	X, Y Expr
@@ -128,8 +127,8 @@ const (
 // Func is a function of the language.
 type Func string
 
-// The functions. Each has a value for every argument. Where a function is not
-// defined in mathematics, the nearest argument for which it is defined is used.
+// The functions. Each function has a value for every argument. For an argument for which mathematics defines no value,
+// the function uses the nearest argument with a value.
 const (
 	// Min is the smallest of two or more values.
 	Min Func = "min"

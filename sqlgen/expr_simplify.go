@@ -2,12 +2,10 @@ package sqlgen
 
 import "math"
 
-// Simplify evaluates the parts of a formula that do not depend on n. Such parts
-// remain after the parameters of a preset have been replaced with their values:
-// arithmetic on integers without a unit, additions of 0, factors and exponents of
-// 1, and an if with a condition that is true for every n or for none. Everything
-// else stays unchanged. The result has the same value as e at every n. If e is not
-// a valid formula, Simplify returns e.
+// Simplify evaluates the parts of a formula that do not depend on n. Simplify evaluates arithmetic on integers without
+// a unit, additions of 0, factors and exponents of 1, and an if with a condition that is true for every n or for none.
+// Such parts remain after the parameters of a preset have been replaced with their values. Everything else stays
+// unchanged. The result has the same value as e at every n. If e is not a valid formula, Simplify returns e.
 func Simplify(e Expr) Expr {
 	if check(e, true) != nil {
 		return e

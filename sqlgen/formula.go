@@ -9,9 +9,8 @@ import (
 	"github.com/falldue/falldue/dialect"
 )
 
-// Formula is a compiled formula f: a function of the number of failed attempts
-// that gives a delay or a jitter in seconds. It never changes and may be used
-// by any number of goroutines. The zero value is the formula 0.
+// Formula is a compiled formula f: a function of the number of failed attempts that gives a delay or a jitter in
+// seconds. A Formula never changes, and any number of goroutines can use it. The zero value is the formula 0.
 //
 // f is total. At every n it has a value between 0 and [MaxDelay], in Go and on
 // every engine, without an error, NULL, infinity or NaN:
@@ -133,10 +132,9 @@ func (f Formula) Micros(n int64) int64 { return micros(f.Eval(n)) }
 
 func micros(seconds float64) int64 { return int64(math.Floor(float64(seconds*1e6) + 0.5)) }
 
-// SQL returns f as an expression of the engine's double precision type, in
-// seconds. attempts is SQL for n: a quoted column, or a literal. It occurs in the
-// expression several times, so it must not be a placeholder that is matched
-// with its argument by position. The SQL for 15s + n^4 on PostgreSQL:
+// SQL returns f as an expression of the engine's double precision type, in seconds. attempts is SQL for n: a quoted
+// column, or a literal. attempts occurs in the expression several times, so it must not be a placeholder that is
+// matched with its argument by position. The SQL for 15s + n^4 on PostgreSQL:
 //
 //	case when "attempts" between 1 and 2147483647 then least(15::float8 + power("attempts"::float8, 4::float8), 3153600000::float8)
 //	     when "attempts" > 2147483647 then 3153600000::float8 else 0::float8 end

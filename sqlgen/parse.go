@@ -23,7 +23,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("formula %q, byte %d: %s", text, e.Pos, e.Msg)
 }
 
-// Scope defines the names that a text may use in addition to the language's.
+// Scope defines the names that a text may use in addition to the names of the language.
 type Scope struct {
 	// Names maps a name to the expression that replaces it. These names take
 	// precedence over n, delay, the constants and the macros.
@@ -32,9 +32,9 @@ type Scope struct {
 	// name(parameter=value, ...), or by its name without parentheses. The
 	// names of the language's functions take precedence.
 	Macros map[string]Macro
-	// Called, unless it is nil, is called after each successful call of a macro.
+	// Called is called after each successful call of a macro, unless it is nil.
 	Called func(MacroCall)
-	// Jitter is set for the formula of a jitter, which may use the name delay.
+	// Jitter reports whether the text is the formula of a jitter, which may use the name delay.
 	Jitter bool
 }
 
@@ -64,8 +64,7 @@ type MacroArg struct {
 //     written after the number. 1h30m is one number.
 //   - The operators are + - * / ^. The operator ^ is right-associative and has
 //     the highest precedence: -n^2 is -(n^2).
-//   - The functions and constants are [Func]'s and [Const]'s, and
-//     if(condition, a, b).
+//   - The functions are the values of [Func] and if(condition, a, b). The constants are the values of [Const].
 //
 // Every error is a *[SyntaxError].
 func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
@@ -74,8 +73,8 @@ func Parse(text string) (Expr, error) { return ParseWith(text, Scope{}) }
 // delay for the delay at the same n.
 func ParseJitter(text string) (Expr, error) { return ParseWith(text, Scope{Jitter: true}) }
 
-// ParseWith is like [Parse] with the names and macros of scope. They are
-// replaced during parsing, so they do not occur in the tree.
+// ParseWith is like [Parse] with the names and macros of scope. The names and macros are replaced during parsing, so
+// they do not occur in the tree.
 func ParseWith(text string, scope Scope) (Expr, error) {
 	if len(text) > MaxText {
 		return nil, &SyntaxError{text, MaxText, fmt.Sprintf("the text has %d bytes; a formula has at most %d", len(text), MaxText)}

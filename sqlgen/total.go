@@ -37,8 +37,7 @@ const tolerance = 1e-6
 // MaxDelay is the largest delay and the largest jitter: 36,500 days, in seconds.
 const MaxDelay = 36500 * 86400
 
-// MaxAttempts is the largest number n of failed attempts. For any larger n, a
-// formula has the same value as for MaxAttempts.
+// MaxAttempts is the largest number n of failed attempts. For any larger n, a formula has its value at MaxAttempts.
 const MaxAttempts = math.MaxInt32
 
 // op is the operation of a node of the guarded tree.

@@ -46,10 +46,10 @@ func (c *Cursor[C]) Save(ctx context.Context, at C) error {
 	return c.Stopping()
 }
 
-// SaveTx saves the cursor in a transaction on the queue's database, with the writes of a batch: both commit
-// together, so that each batch is written exactly once. Commit the transaction, and then call [Cursor.Stopping],
-// because SaveTx does not check whether the worker stops. If the commit fails, return its error: [Cursor.At] does not
-// go back.
+// SaveTx saves the cursor in a transaction on the queue's database, with the writes of a batch: both commit together,
+// so that each batch is written exactly once. Commit the transaction, and then call [Cursor.Stopping], because SaveTx
+// does not check whether the worker stops. If the commit fails, return its error from the handler: [Cursor.At] does not
+// return to the earlier cursor in this run.
 func (c *Cursor[C]) SaveTx(ctx context.Context, tx falldue.Tx, at C) error {
 	if err := store.CheckTx(tx); err != nil {
 		return invalid("step %q: %w", c.name, err)

@@ -20,8 +20,8 @@ type Step struct {
 	// Done reports whether the step has succeeded. Otherwise the step is running, has failed, or was lost with
 	// its run.
 	Done bool
-	// Result is the result of a step that is done. Cursor is the last saved cursor of a step that is not done. Each
-	// is nil otherwise.
+	// Result is the result of a step that is done. Cursor is the last saved cursor of a step that is not done. Otherwise,
+	// the field is nil.
 	Result, Cursor json.RawMessage
 	// Crashes is how many runs were lost while the step ran, for example because their workers died. A
 	// lost run is counted when the task runs again.
@@ -41,8 +41,8 @@ type queue interface {
 	Decoded(p falldue.Place, stored []byte) ([]byte, error)
 }
 
-// Of returns the recorded steps of the task with an ID, in their order. It returns no steps for a task whose handler
-// has used none. The error wraps [falldue.ErrNotFound] if there is no such task.
+// Of returns the recorded steps of the task with an ID, in order. For a task whose handler has used no steps, it
+// returns no steps and no error. The error wraps [falldue.ErrNotFound] if there is no such task.
 func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	s := hooks.StoreOf(q)
 	t, err := s.Task(ctx, id)
@@ -73,8 +73,8 @@ func Of(ctx context.Context, q *falldue.Queue, id int64) ([]Step, error) {
 	return list, nil
 }
 
-// Forget deletes the recorded steps of the task with an ID, so that its next attempt runs all of them again. The error wraps
-// [falldue.ErrRunning] for a task that runs, and [falldue.ErrNotFound] if there is no such task.
+// Forget deletes the recorded steps of the task with an ID, so that the next attempt runs all steps again. The error
+// wraps [falldue.ErrRunning] for a task that runs, and [falldue.ErrNotFound] if there is no such task.
 func Forget(ctx context.Context, q *falldue.Queue, id int64) error {
 	s := hooks.StoreOf(q)
 	done, err := s.ForgetSteps(ctx, id)

@@ -13,17 +13,17 @@ import (
 )
 
 var (
-	// ErrChanged means that the order or the names of a handler's steps differ from the steps that an
-	// earlier attempt of the task has recorded. The error's text has both names. No step has run again.
+	// ErrChanged means that the order or the names of a handler's steps differ from the steps that an earlier attempt of
+	// the task has recorded. The error's text has both names: the handler's and the recorded one. No step has run again.
 	ErrChanged = steplog.ErrChanged
 	// ErrNotCommitted means that the function passed to [DoTx] returned nil, although the transaction in
 	// which it recorded the step has not committed.
 	ErrNotCommitted = errors.New("falldue: the transaction of a step did not commit")
 )
 
-// Do runs a step of a task: it calls fn, and records the result. In later attempts of the task, Do
-// returns the recorded result without calling fn. A step whose fn returned an error has not succeeded: it runs
-// again in the next attempt, or when the handler calls Do with its name again.
+// Do runs a step of a task: it calls fn, and records the result. In later attempts of the task, Do returns the recorded
+// result without calling fn. If fn returns an error, the step has not succeeded. It runs again in the next attempt, or
+// when the handler calls Do with the same name again.
 //
 // fn runs again if its worker dies before the result is recorded. Pass an idempotency key made from
 // Task.ID and the name to systems that accept one.
@@ -50,9 +50,9 @@ func Do[T, A any](ctx context.Context, t falldue.Task[A], name string, fn func(c
 	})
 }
 
-// DoTx runs a step that writes to the queue's database: its writes and its record commit together, so that
-// they happen exactly once. fn begins a transaction, writes, calls record with the transaction and the result, and
-// commits. DoTx is otherwise like [Do].
+// DoTx runs a step that writes to the queue's database. The writes of the step and the record of its success commit
+// together, so that they happen exactly once. fn begins a transaction, writes, calls record with the transaction and
+// the result, and commits. DoTx is otherwise like [Do].
 //
 // If fn returns nil although its transaction did not commit, the error wraps [ErrNotCommitted]. If fn returns nil
 // without calling record, the error wraps [falldue.ErrInvalid]. For the last step of a task, fn may call [falldue.Task.DoneTx] after record, in the same transaction.

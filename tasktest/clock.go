@@ -22,8 +22,8 @@ type Clock struct {
 // same database, calls NewClock, too.
 //
 // The clock is a table, falldue_test_clock, which stays in the database. The next test on that database continues at
-// the time at which this one stopped. Use NewClock only on databases for tests. Tasks enqueued by a queue without the
-// clock, or by a queue made before NewClock, keep their times.
+// the time at which the previous test stopped. Use NewClock only on databases for tests. Tasks enqueued by a queue
+// without the clock, or by a queue made before NewClock, keep their times.
 //
 // Queues that package pgxqueue makes on a *pgxpool.Pool of that database use the clock, too, if you pass the pool in
 // pools.
@@ -60,17 +60,17 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 	}
 }
 
-// Advance moves the clock ahead by d, and runs each task when it falls due, as [Drain] does. It returns the tasks in
-// the order in which they ran. The clock jumps from one due time to the next, so a day of retries takes only as long
+// Advance moves the clock ahead by d, and runs each task when it falls due, as [Drain] does. Advance returns the tasks
+// in the order in which they ran. The clock jumps from one due time to the next, so a day of retries takes only as long
 // as its runs.
 //
 // Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. If a limit
-// delays a task, the clock also stops when the limit admits the task. The schedules that [periodic.New] has made on q
-// enqueue their tasks on the way. At each stop and at the end, Advance also deletes the tasks whose retention has
-// expired, and cancels or unblocks tasks that depend on others, as workers do.
+// delays a task, the clock also stops when the limit admits the task. Schedules of q ([periodic.New]) enqueue their
+// tasks when the clock reaches their ticks. At each stop and at the end, Advance also deletes the tasks whose retention
+// has expired, and cancels or unblocks tasks that depend on others, as workers do.
 //
-// Before it moves the clock, Advance waits until no worker, in this process or another, runs a task of q's tables,
-// since the lease of the task would expire. It fails the test if a task runs for longer than 10 seconds.
+// Before it moves the clock, Advance waits until no worker of any process runs a task in q's tables, since the task's
+// lease would expire. It fails the test if a task runs for longer than 10 seconds.
 //
 // When Advance has moved the clock, workers of this process that q.Run has started look for tasks immediately, and
 // workers of other processes at their next poll. Commit your transactions first: on MySQL and MariaDB, a transaction

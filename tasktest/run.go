@@ -17,22 +17,21 @@ type Ran struct {
 	// Attempt is the number of the attempt.
 	Attempt int
 	// State is the new state of the task: done, dead, open for a retry under its policy, or snoozed if the handler
-	// returned Snooze, Again or RetryAfter. It is cancelled if another caller cancelled or deleted the task in the
-	// meantime, or if the task had not started in time. It is "" if the lease was lost.
+	// returned Snooze, Again or RetryAfter. State is cancelled if another caller cancelled or deleted the task in the
+	// meantime, or if the task expired because it had not started in time. State is "" if the lease was lost.
 	State falldue.State
 	// Err is the error that the handler returned, or nil. If the task was cancelled or lost, Err
 	// is [falldue.ErrCancelled] or [falldue.ErrLeaseLost] instead, whatever the handler returned.
 	Err error
 }
 
-// RunOne runs the task that is due first, in the goroutine of the test, as a worker
-// would: it claims the task, runs its handler, and settles it. Config.Hooks and subscriptions
-// get the same events as from a worker, and the context of the handler ends when the task is
-// cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q handles
-// and that are not paused. If no such task is due, it fails the test and lists the waiting tasks.
-// It also fails the test if the database returns an error.
+// RunOne runs the task that is due first, in the goroutine of the test, as a worker would: it claims the task, runs its
+// handler, and settles it. Config.Hooks and subscriptions get the same events as from a worker, and the context of the
+// handler ends when the task is cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q
+// handles and that are not paused. If no such task is due, RunOne fails the test and lists the waiting tasks. It also
+// fails the test if the database returns an error.
 //
-// No worker need run. A running worker may run the task first.
+// RunOne needs no running worker. If a worker is running, it may run the task first.
 func RunOne(t testing.TB, q *falldue.Queue) Ran {
 	t.Helper()
 	ran, _ := runOne(t, q)
@@ -57,9 +56,9 @@ type queue interface {
 	Tickers() []func(context.Context) (next time.Duration, err error)
 }
 
-// Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. It returns the
-// tasks in the order in which they ran. Tasks that fall due later stay. Drain fails the test after 100,000 runs, since
-// a task that is due again after each run would never let it end.
+// Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. Drain returns
+// the tasks in the order in which they ran. Tasks that fall due later are not run. Drain fails the test after 100,000
+// runs, since a task that is due again after each run would never let it end.
 func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	t.Helper()
 	list, _ := drain(t, q)

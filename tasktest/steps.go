@@ -24,7 +24,7 @@ func NextAttempt[A any](t falldue.Task[A]) falldue.Task[A] {
 	return t
 }
 
-// Steps returns the steps that the handler has recorded, in their order.
+// Steps returns the steps that the handler has recorded, in order.
 func (r *Record) Steps() []steps.Step {
 	rows, _ := r.recorded.Steps(context.Background(), 1)
 	list := make([]steps.Step, len(rows))

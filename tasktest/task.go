@@ -18,11 +18,11 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// NewTask makes a task for calling a handler without a database. The task's methods work, and the Record has the
-// handler's calls of them. The task is attempt 1, with the ID 1; set its fields to change that. Its arguments are
-// args, encoded as JSON and decoded again as in a worker, so fields that JSON leaves out are lost. The task accepts a
-// result, as in a kind that keeps done tasks. A task from [NewTaskOf] accepts a result only if its kind keeps them.
-// NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
+// NewTask makes a task for calling a handler without a database. The task's methods work, and the Record contains the
+// handler's calls of these methods. The task has the ID 1 and is attempt 1: set its fields to change both. Its
+// arguments are args, encoded as JSON and decoded again as in a worker, so fields that JSON leaves out are lost. The
+// task accepts a result, as in a kind that keeps done tasks. A task from [NewTaskOf] accepts a result only if its kind
+// keeps done tasks. NewTask panics if args cannot be encoded as JSON, or cannot be decoded again.
 func NewTask[A any](args A) (falldue.Task[A], *Record) {
 	return newTask(falldue.RunInfo{Kind: "test", Queue: falldue.DefaultQueue}, args, &Record{maxPayload: defaultMaxPayload, keepsDone: true})
 }
@@ -62,7 +62,7 @@ func newTask[A any](info falldue.RunInfo, args A, r *Record) (falldue.Task[A], *
 // defaultMaxPayload is the default of Config.MaxPayload.
 const defaultMaxPayload = 1 << 20
 
-// Record has the calls that a handler made to the methods of a task from [NewTask] or [NewTaskOf]. It is safe for
+// Record contains the calls that a handler made to the methods of a task from [NewTask] or [NewTaskOf]. It is safe for
 // concurrent use.
 type Record struct {
 	maxPayload int
@@ -80,22 +80,22 @@ type Record struct {
 	stopping bool
 }
 
-// Progress is a report of a handler, as it is stored. The fraction is from 0 to 1, to a
-// millionth, and the message is cut after 16 KiB.
+// Progress is a report of a handler, as it would be stored. Fraction is from 0 to 1, rounded to a millionth, and
+// Message is cut after 16 KiB.
 type Progress struct {
 	Fraction float64
 	Message  string
 }
 
-// Progress returns the reports of the handler, in their order.
+// Progress returns the reports of the handler, in order.
 func (r *Record) Progress() []Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.progress)
 }
 
-// LoseLease makes DoneTx and steps fail with [falldue.ErrLeaseLost] from now on, as if another
-// worker had the task.
+// LoseLease makes DoneTx and steps fail with [falldue.ErrLeaseLost] from now on, as if another worker had claimed the
+// task.
 func (r *Record) LoseLease() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
