@@ -64,10 +64,11 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // in the order in which they ran. The clock jumps from one due time to the next, so a day of retries takes only as long
 // as its runs.
 //
-// Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. If a limit
-// delays a task, the clock also stops when the limit admits the task. Schedules of q ([periodic.New]) enqueue their
-// tasks when the clock reaches their ticks. At each stop and at the end, Advance also deletes the tasks whose retention
-// has expired, and cancels or unblocks tasks that depend on others, as workers do.
+// Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. q needs no
+// handlers if workers of other queues or processes run the tasks. If a limit delays a task, the clock also stops when
+// the limit admits the task. Schedules of q ([periodic.New]) enqueue their tasks when the clock reaches their ticks. At
+// each stop and at the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks tasks
+// that depend on others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker of any process runs a task in q's tables, since the task's
 // lease would expire. It fails the test if a task runs for longer than 10 seconds.
@@ -80,6 +81,7 @@ func (c *Clock) Advance(t testing.TB, q *falldue.Queue, d time.Duration) (list [
 	if d < 0 {
 		t.Fatalf("tasktest: move the clock by %v: must be 0 or more", d)
 	}
+	requireQueue(t, q)
 	if uses, _ := hooks.StoreOf(q).HasTestClock(); !uses {
 		t.Fatal(lateClock)
 	}

@@ -63,11 +63,13 @@ type pages func(ops.Filter, ops.ListOptions) (ops.Page, error)
 
 func pagesOf(t testing.TB, q *falldue.Queue) pages {
 	t.Helper()
+	requireQueue(t, q)
 	return func(f ops.Filter, o ops.ListOptions) (ops.Page, error) { return ops.New(q).Tasks(t.Context(), f, o) }
 }
 
 func pagesIn(t testing.TB, q *falldue.Queue, tx falldue.Tx) pages {
 	t.Helper()
+	requireQueue(t, q)
 	return func(f ops.Filter, o ops.ListOptions) (ops.Page, error) {
 		return ops.New(q).TasksTx(t.Context(), tx, f, o)
 	}

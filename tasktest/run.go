@@ -8,6 +8,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/hooks"
 	"github.com/falldue/falldue/internal/worker"
+	"github.com/falldue/falldue/ops"
 )
 
 // Ran is a task that [RunOne] or [Drain] has run.
@@ -58,11 +59,29 @@ type queue interface {
 
 // Drain runs due tasks, as [RunOne] does, until no task is due, including tasks that handlers enqueue. Drain returns
 // the tasks in the order in which they ran. Tasks that fall due later are not run. Drain fails the test after 100,000
-// runs, since a task that is due again after each run would never let it end.
+// runs, since a task that is due again after each run would never let it end. Drain also fails the test if a task is
+// due and q has no handlers.
 func Drain(t testing.TB, q *falldue.Queue) []Ran {
 	t.Helper()
 	list, _ := drain(t, q)
+	if _, kinds := hooks.Of[queue](q).Handles(); len(kinds) > 0 {
+		return list
+	}
+	switch due, err := ops.New(q).Tasks(t.Context(), ops.Filter{Phase: falldue.PhaseDue}, ops.ListOptions{Limit: 1}); {
+	case err != nil:
+		t.Fatalf("tasktest: list the tasks that are due: %v", err)
+	case len(due.Tasks) > 0:
+		t.Fatalf("tasktest: task %d of kind %q is due, but the queue has no handlers: call Handle before Drain", due.Tasks[0].ID, due.Tasks[0].Kind)
+	}
 	return list
+}
+
+// requireQueue fails the test if q is nil.
+func requireQueue(t testing.TB, q *falldue.Queue) {
+	t.Helper()
+	if q == nil {
+		t.Fatal("tasktest: the *falldue.Queue is nil: pass a queue that falldue.New has returned")
+	}
 }
 
 // drain is Drain, and returns how long it is until more can run, see [queue].
@@ -83,6 +102,7 @@ func drain(t testing.TB, q *falldue.Queue) (list []Ran, next time.Duration) {
 // runOne returns nil if no task is due, and how long it is until more can run.
 func runOne(t testing.TB, q *falldue.Queue) (_ *Ran, next time.Duration) {
 	t.Helper()
+	requireQueue(t, q)
 	if uses, offered := hooks.StoreOf(q).HasTestClock(); offered && !uses {
 		t.Fatal(lateClock)
 	}

@@ -68,3 +68,46 @@ func TestRunOneSaysWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// TestDrainWithoutHandlers: a due task ends the test, since nothing would ever run it. A task that is due later does not.
+func TestDrainWithoutHandlers(t *testing.T) {
+	q := newQueue(t, testdb.Open(t, testdb.SQLite), falldue.Config{})
+	kind := falldue.NewKind[string]("mail", falldue.KindConfig{})
+	enqueue(t, q, kind, "later", falldue.EnqueueOptions{Delay: time.Hour})
+	if ran := tasktest.Drain(t, q); len(ran) > 0 {
+		t.Errorf("Drain without handlers ran %+v", ran)
+	}
+	enqueue(t, q, kind, "now")
+	drain := func(t testing.TB) { tasktest.Drain(t, q) }
+	if text, want := failing(t, drain), `tasktest: task 2 of kind "mail" is due, but the queue has no handlers: call Handle before Drain`+"\n"; text != want {
+		t.Errorf("Drain without handlers says %q, want %q", text, want)
+	}
+	falldue.Handle(q, falldue.NewKind[string]("other", falldue.KindConfig{}), func(context.Context, falldue.Task[string]) error { return nil })
+	if text := failing(t, drain); text != "" {
+		t.Errorf("with a handler of another kind Drain says %q", text)
+	}
+}
+
+// TestANilQueueEndsTheTest: with a sentence.
+func TestANilQueueEndsTheTest(t *testing.T) {
+	db := testdb.Open(t, testdb.SQLite)
+	clock, kind := tasktest.NewClock(t, db), falldue.NewKind[string]("mail", falldue.KindConfig{})
+	newQueue(t, db, falldue.Config{})
+	tx := db.MustBegin()
+	defer func() { _ = tx.Rollback() }()
+	for name, use := range map[string]func(testing.TB){
+		"RunOne":                func(t testing.TB) { tasktest.RunOne(t, nil) },
+		"Drain":                 func(t testing.TB) { tasktest.Drain(t, nil) },
+		"Advance":               func(t testing.TB) { clock.Advance(t, nil, time.Hour) },
+		"All":                   func(t testing.TB) { tasktest.All(t, nil, kind) },
+		"AllTx":                 func(t testing.TB) { tasktest.AllTx(t, nil, tx, kind) },
+		"RequireEnqueued":       func(t testing.TB) { tasktest.RequireEnqueued(t, nil, kind, "") },
+		"RequireEnqueuedTx":     func(t testing.TB) { tasktest.RequireEnqueuedTx(t, nil, tx, kind, "") },
+		"RequireNoneEnqueued":   func(t testing.TB) { tasktest.RequireNoneEnqueued(t, nil, kind) },
+		"RequireNoneEnqueuedTx": func(t testing.TB) { tasktest.RequireNoneEnqueuedTx(t, nil, tx, kind) },
+	} {
+		if text := failing(t, use); text != "tasktest: the *falldue.Queue is nil: pass a queue that falldue.New has returned\n" {
+			t.Errorf("%s says %q", name, text)
+		}
+	}
+}
