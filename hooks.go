@@ -10,10 +10,10 @@ import (
 // event of an end comes after the database has stored the outcome.
 type Event struct {
 	RunInfo
-	// Outcome is how the run ended.
+	// Outcome is how the run ended, or [OutcomeNone] at its start.
 	Outcome Outcome
-	// Err is the error that the handler returned, or the reason why the task is dead without
-	// a run, or nil. If the handler panicked, Err has a [PanicError] in it.
+	// Err is the error that the handler returned, or the reason why the task is dead without a run, or nil. If the handler
+	// panicked, Err wraps a [PanicError].
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration
@@ -62,7 +62,8 @@ type StatementStats struct {
 	// Recovered is the number of claimed tasks that another worker had claimed and lost, for example because it died.
 	// That worker might send no event for the loss.
 	Recovered int
-	// Lost tasks are not tried again, and Locked tasks are. Tasks includes both.
+	// Lost is the number of tasks that are not tried again, and Locked is the number of tasks that are. Tasks includes
+	// both.
 	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration

@@ -20,8 +20,8 @@ const (
 func curveParams(min, max, retries string) []Param {
 	return []Param{
 		{Name: "min", Doc: "the wait before the first retry", Kind: Duration, Default: min, Min: 0, Max: maxWait},
-		{Name: "max", Doc: "the wait before the last retry, and after it", Kind: Duration, Default: max, Min: 0, Max: maxWait},
-		{Name: "retries", Doc: "the number of retries; if it is 1, the wait is min", Kind: Count, Default: retries, Min: 1, Max: 1e6},
+		{Name: "max", Doc: "the wait before the last retry, and before any further retries", Kind: Duration, Default: max, Min: 0, Max: maxWait},
+		{Name: "retries", Doc: "the number of retries; with 1 retry, the wait is min", Kind: Count, Default: retries, Min: 1, Max: 1e6},
 	}
 }
 
@@ -58,7 +58,7 @@ var curvePresets = append(zaqarPresets(), []Preset{
 	},
 	{
 		Name:   "polynomial",
-		Doc:    "A power of n, up to a maximum.",
+		Doc:    "The wait is a power of n plus a constant, up to a maximum.",
 		Source: "The common form of Sidekiq's, River's and Zizq's formulas; the default parameters are this library's",
 		Params: []Param{
 			{Name: "base", Doc: "the constant part of the wait", Kind: Duration, Default: "15s", Min: 0, Max: maxWait},
@@ -70,28 +70,28 @@ var curvePresets = append(zaqarPresets(), []Preset{
 	},
 	{
 		Name:   "arctan",
-		Doc:    "The wait grows fast at first and approaches max: with the default 1h, 7.5h, 16h, 20h. The article's SQL rounds max * 2 / pi to 917 minutes, which is 917m * atan(n^3 / 15) here.",
+		Doc:    "The wait grows fast at first and approaches max. With the default max, the first waits are 1h, 7.5h, 16h and 20h. The article's SQL rounds max * 2 / pi to 917 minutes: in this language, 917m * atan(n^3 / 15).",
 		Source: "Michał, A function for scheduling retries in a job queue, the formula for f(n)",
 		Params: []Param{
 			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
-			{Name: "power", Doc: "the power of n; a larger one is steeper", Kind: Factor, Default: "3", Min: 0, Max: 20},
-			{Name: "divisor", Doc: "the divisor of the power; a larger one starts lower", Kind: Factor, Default: "15", Min: 1e-6, Max: 1e12},
+			{Name: "power", Doc: "the power of n; a larger power makes the curve steeper", Kind: Factor, Default: "3", Min: 0, Max: 20},
+			{Name: "divisor", Doc: "the divisor of the power; with a larger divisor, the curve starts lower", Kind: Factor, Default: "15", Min: 1e-6, Max: 1e12},
 		},
 		Delay: "max * 2 / pi * atan(n^power / divisor)",
 	},
 	{
 		Name:   "sigmoid",
-		Doc:    "The upper half of the logistic function, scaled to run from 0 to max.",
+		Doc:    "The wait is the upper half of the logistic function, scaled to run from 0 to max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
 		Params: []Param{
 			{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait},
-			{Name: "rate", Doc: "the factor of n; a larger one is steeper", Kind: Factor, Default: "1", Min: 1e-6, Max: 100},
+			{Name: "rate", Doc: "the factor of n; a larger factor makes the curve steeper", Kind: Factor, Default: "1", Min: 1e-6, Max: 100},
 		},
 		Delay: "max * (2 / (1 + exp(-rate * n)) - 1)",
 	},
 	{
 		Name:   "euler",
-		Doc:    "The sequence (1 + 1/n)^n, which goes from 2 to e, scaled so that 1 becomes 0 and e becomes max.",
+		Doc:    "The wait is the sequence (1 + 1/n)^n, which runs from 2 to e, scaled so that 1 becomes 0 and e becomes max.",
 		Source: "Michał, A function for scheduling retries in a job queue, last sentence; the scaling is this library's",
 		Params: []Param{{Name: "max", Doc: "the limit that the wait approaches", Kind: Duration, Default: "24h", Min: 0, Max: maxWait}},
 		Delay:  "max * ((1 + 1 / n)^n - 1) / (e - 1)",
@@ -103,7 +103,7 @@ func zaqarPresets() []Preset {
 	for i, c := range curves {
 		list[i] = Preset{
 			Name:        c.name,
-			Doc:         "The wait goes from min to max in the given number of retries: " + c.doc + ".",
+			Doc:         "The wait runs from min to max in the given number of retries: " + c.doc + ".",
 			Source:      zaqar + ", section " + c.name,
 			Params:      curveParams("5s", "260s", "10"),
 			Delay:       c.formulaAt("min(n, retries)", "retries"),
@@ -157,18 +157,18 @@ var visualizationPresets = []Preset{
 	},
 	{
 		Name:   "visualization_exponential",
-		Doc:    "A minimum plus a part that doubles each time, without a limit.",
+		Doc:    "The wait is a minimum plus a part that doubles with each failure, without a limit.",
 		Source: visualization + "exponential",
 		Params: []Param{
 			{Name: "min", Doc: "the constant part of the wait", Kind: Duration, Default: "3m", Min: 0, Max: maxWait},
 			{Name: "unit", Doc: "the factor of base^n", Kind: Duration, Default: "1m", Min: 0, Max: maxWait},
-			{Name: "base", Doc: "the factor by which the other part grows each time", Kind: Factor, Default: "2", Min: 1, Max: 100},
+			{Name: "base", Doc: "the factor by which the growing part is multiplied after each failure", Kind: Factor, Default: "2", Min: 1, Max: 100},
 		},
 		Delay: "min + unit * base^n",
 	},
 	{
 		Name:   "visualization_sidekiq",
-		Doc:    "Sidekiq's formula as the article has it: n is larger by 1 than in Sidekiq, in the delay and in the jitter.",
+		Doc:    "Sidekiq's formula in the article's form: in the delay and in the jitter, n is larger by 1 than in Sidekiq.",
 		Source: visualization + "sidekiq",
 		Delay:  "n^4 + 15s",
 		Jitter: "30s * (n + 1)",
@@ -196,7 +196,7 @@ var jitterPresets = []Preset{
 	},
 	{
 		Name:   "equal_jitter",
-		Doc:    "The wait is drawn between half of a limit and the whole limit, which doubles up to cap.",
+		Doc:    "The wait is drawn between half of a limit and the whole limit. The limit doubles up to cap.",
 		Source: "Marc Brooker, Exponential Backoff and Jitter, AWS Architecture Blog, EqualJitter; the default parameters are this library's",
 		Params: jitterParams,
 		Delay:  doublingWait + " / 2",

@@ -34,7 +34,7 @@ var peerPresets = []Preset{
 		Params: []Param{
 			{Name: "initial", Doc: "InitialInterval", Kind: Duration, Default: "500ms", Min: 0, Max: maxWait},
 			{Name: "multiplier", Doc: "Multiplier", Kind: Factor, Default: "1.5", Min: 1, Max: 100},
-			{Name: "randomization", Doc: "RandomizationFactor, the part of the interval that is added or subtracted at most", Kind: Factor, Default: "0.5", Min: 0, Max: 1},
+			{Name: "randomization", Doc: "RandomizationFactor, the largest part of the interval that is added or subtracted", Kind: Factor, Default: "0.5", Min: 0, Max: 1},
 			{Name: "max_interval", Doc: "MaxInterval", Kind: Duration, Default: "60s", Min: 0, Max: maxWait},
 			{Name: "max_elapsed", Doc: "MaxElapsedTime, 0 for no limit", Kind: Duration, Default: "15m", Min: 0, Max: maxWait},
 		},
@@ -45,12 +45,12 @@ var peerPresets = []Preset{
 	},
 	{
 		Name:   "pubsub",
-		Doc:    "The RetryPolicy of Google Cloud Pub/Sub. Its documentation specifies only min and max. That the wait doubles is an assumption, and its randomization, which is not described, is omitted.",
+		Doc:    "The RetryPolicy of Google Cloud Pub/Sub. Its documentation specifies only min and max. It is an assumption that the wait doubles. The policy's randomization is not documented, and is omitted here.",
 		Source: "How does the exponential backoff configured in Google Pub/Sub's RetryPolicy work?, Stack Overflow; Pub/Sub reference, RetryPolicy",
 		Params: []Param{
 			{Name: "min", Doc: "minimum_backoff", Kind: Duration, Default: "10s", Min: 0, Max: 600},
 			{Name: "max", Doc: "maximum_backoff", Kind: Duration, Default: "600s", Min: 0, Max: 600},
-			{Name: "multiplier", Doc: "the factor by which the wait grows each time; assumed", Kind: Factor, Default: "2", Min: 1, Max: 100},
+			{Name: "multiplier", Doc: "the factor by which the wait grows after each failure, an assumption", Kind: Factor, Default: "2", Min: 1, Max: 100},
 		},
 		Delay: "min(max, min * multiplier^(n - 1))",
 		rules: []rule{maxAtLeastMin},
@@ -65,7 +65,7 @@ var peerPresets = []Preset{
 	},
 	{
 		Name:   "oban",
-		Doc:    "The default of an Oban worker. If there are more than 20 attempts, the curve is stretched over them.",
+		Doc:    "The default of an Oban worker. With more than 20 attempts, the curve is stretched over all attempts.",
 		Source: "Oban, Oban.Worker, backoff/1; Oban.Backoff",
 		Params: []Param{{Name: "attempts", Doc: "max_attempts", Kind: Count, Default: "20", Min: 1, Max: 1e6}},
 		// The exponent of 2 is rounded to a whole number and is at most 20.
@@ -102,7 +102,7 @@ var peerPresets = []Preset{
 		Source: "db-scheduler, FailureHandler.ExponentialBackoffFailureHandler; consecutiveFailures is n - 1",
 		Params: []Param{
 			{Name: "initial", Doc: "the wait after the first failure", Kind: Duration, Default: "5m", Min: 0, Max: maxWait},
-			{Name: "rate", Doc: "the factor by which the wait grows each time", Kind: Factor, Default: "1.5", Min: 1, Max: 100},
+			{Name: "rate", Doc: "the factor by which the wait grows after each failure", Kind: Factor, Default: "1.5", Min: 1, Max: 100},
 		},
 		Delay: "initial * rate^(n - 1)",
 	},

@@ -17,7 +17,7 @@ type Run struct {
 	Earliest, Latest time.Time
 }
 
-// Future lists the next attempts of a task if all of them fail, and handlers take no time.
+// Future lists the next attempts of a task. All attempts are assumed to fail, and handlers to take no time.
 type Future struct {
 	// Runs are the next attempts in order, without a running attempt.
 	Runs []Run

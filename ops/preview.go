@@ -9,8 +9,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Schedule describes the retries of a task that always fails, and the time when it is given up, if handlers take no
-// time. All times count from the first failure.
+// Schedule describes the retries of a task that always fails, and the time when the task is given up. Handlers are
+// assumed to take no time. All times count from the first failure.
 type Schedule struct {
 	// Retries are the retries in their order.
 	Retries []Retry

@@ -94,8 +94,8 @@ func (l Load) Total() int64 {
 	return total
 }
 
-// Within returns how many tasks fall due in the first minutes, or in all of Minutes if there are fewer. Tasks that are
-// already due are not included.
+// Within returns how many tasks fall due within a number of minutes, or in all of Minutes if there are fewer. Tasks
+// that are already due are not included.
 func (l Load) Within(minutes int) (n int64) {
 	for _, m := range l.Minutes[:max(min(minutes, len(l.Minutes)), 0)] {
 		n += m

@@ -129,8 +129,8 @@ type WhyWorker struct {
 // minute old: see [WorkerHandlers].Age.
 type WhyHandlers struct {
 	QueueHandlers
-	// Every is the average time between the ends of two runs of these workers, in the time Over before their last
-	// heartbeats. It is 0 if no run has ended.
+	// Every is the average time from the end of one run to the end of the next on these workers, measured in the time Over
+	// before their last heartbeats. It is 0 if no run has ended.
 	Every, Over time.Duration
 }
 
@@ -146,8 +146,8 @@ type WhyLimit struct {
 	Part         string
 	// Room is how many more tasks the limit admits.
 	Room int
-	// Definitions are the definitions of the limit, if the workers that may run the task differ, as two releases do
-	// during a deploy. The other fields are of the definition that admits the most tasks. Without are the workers that
+	// Definitions are the different definitions of the limit, if workers that may run the task define it differently, as
+	// during a deploy. The other fields describe the definition that admits the most tasks. Without are the workers that
 	// do not have the limit, and Admitted reports whether some worker admits the task.
 	Definitions []LimitDefinition
 	Without     []string

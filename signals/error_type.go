@@ -21,9 +21,9 @@ func errorOf(outcome falldue.Outcome, err error) error {
 	return err
 }
 
-// ErrorType returns a short name for an error of a handler, for labels: "" for nil, timeout, panic, stopping or
-// lease_lost for the errors of falldue, and otherwise the type of the innermost error, such as "*net.OpError". For
-// errors without a specific type, it is "_OTHER".
+// ErrorType returns a short name for an error of a handler, for labels. It returns "" for nil, and "timeout", "panic",
+// "stopping" or "lease_lost" for errors of falldue. For other errors, it returns the type of the innermost error, such
+// as "*net.OpError", or "_OTHER" if that error has no specific type.
 func ErrorType(err error) string {
 	if err == nil {
 		return ""
