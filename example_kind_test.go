@@ -106,7 +106,7 @@ func ExampleKindConfig_retention() {
 
 	charge := falldue.NewKind[int]("charge", falldue.KindConfig{
 		DoneRetention:      24 * time.Hour,     // a customer may ask for the receipt
-		DeadRetention:      falldue.Forever,    // until a person has looked at each
+		DeadRetention:      falldue.Forever,    // until a person has looked at each dead task
 		CancelledRetention: 7 * 24 * time.Hour, // without it, Forever, as for dead tasks
 	})
 	falldue.Handle(q, charge, func(_ context.Context, t falldue.Task[int]) error {

@@ -122,10 +122,10 @@ func ExampleQueue_Wake() {
 func ExampleConfig_stuckTimeout() {
 	cfg := falldue.Config{
 		StuckTimeout: 30 * time.Second, // after the end of a handler's context
-		MaxStuck:     5,                // then Run returns an error, and the process restarts
+		MaxStuck:     5,                // with more, Run returns an error, so that the process restarts
 		OnStuck: func(run falldue.RunInfo, err error) error {
 			if run.Kind == "card.charge" {
-				return falldue.Discard(err) // a person looks whether the charge was made
+				return falldue.Discard(err) // a person must check whether the charge was made
 			}
 			return err // the attempt has failed
 		},

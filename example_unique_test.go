@@ -23,7 +23,7 @@ func ExampleByFields() {
 	report := falldue.NewKind[Report]("report.build", falldue.KindConfig{})
 	once := falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByFields("customer")}}
 	receipt, err := report.Enqueue(ctx, q, Report{42, "new order"}, once)
-	// receipt.ID is the id of the new task, or of the one that holds the key; receipt.Existed reports which.
+	// receipt.ID is the ID of the new task or, if receipt.Existed, of the task that holds the key.
 	if err != nil {
 		log.Panic(err)
 	}

@@ -34,7 +34,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	queue, err := falldue.New(db, falldue.Config{
-		Queues: map[string]falldue.QueueConfig{"visits": {Concurrency: 3}}, // in practice 200 for batches of up to 100
+		Queues: map[string]falldue.QueueConfig{"visits": {Concurrency: 3}}, // in production 200, for batches of up to 100
 	})
 	if err == nil {
 		err = queue.Migrate(ctx)
@@ -104,7 +104,7 @@ func pushAll(g gateway) func(ctx context.Context, b *many.Batch[Push]) error {
 		}
 		codes, err := g.Send(ctx, list)
 		if err != nil {
-			return err // all are retried
+			return err // all tasks are retried
 		}
 		for i, code := range codes {
 			switch code {

@@ -25,7 +25,7 @@ func ExampleOps_RetryMany() {
 		log.Panic(err)
 	}
 
-	filter := ops.Filter{Kind: "charge", State: falldue.StateCancelled} // without a State: dead
+	filter := ops.Filter{Kind: "charge", State: falldue.StateCancelled} // without a State: dead tasks
 	report, err := o.RetryMany(ctx, filter, ops.BulkOptions{DryRun: true})
 	if err != nil {
 		log.Panic(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/falldue/falldue/sealed"
 )
 
-// keyOf returns the key with an id, whose secret is in an environment variable in base64.
+// keyOf returns the key with an ID. The variable has the secret in base64.
 func keyOf(id, variable string) (sealed.Key, error) {
 	secret, err := base64.StdEncoding.DecodeString(os.Getenv(variable))
 	if err != nil {
@@ -122,12 +122,12 @@ func ExampleNew_rotation() {
 		log.Panic(err)
 	}
 
-	// First deploy: everybody opens both keys, and seals with the old one.
+	// First deploy: all processes open data of both keys, and seal with the old key.
 	both, err := sealed.New(older, newer)
 	if err != nil {
 		log.Panic(err)
 	}
-	// Second deploy: everybody seals with the new one.
+	// Second deploy: all processes seal with the new key.
 	after, err := sealed.New(newer, older)
 	if err != nil {
 		log.Panic(err)
@@ -146,8 +146,8 @@ func ExampleNew_rotation() {
 		}
 	}
 
-	// Third deploy, when no task needs the old key: it is taken away.
-	bare, err := falldue.New(db, falldue.Config{}) // no codec: it sees what is stored
+	// Third deploy, when no task needs the old key: remove it.
+	bare, err := falldue.New(db, falldue.Config{}) // without a codec, it sees the stored data
 	if err != nil {
 		log.Panic(err)
 	}

@@ -112,7 +112,7 @@ func TestPlaceOrder(t *testing.T) {
 
 func TestInvoiceIsRetriedForADay(t *testing.T) {
 	db := shop(t)
-	clock := tasktest.NewClock(t, db) // before the queue
+	clock := tasktest.NewClock(t, db) // before newQueue
 	q := newQueue(t, db, falldue.Config{})
 	down := errors.New("no such host")
 	m := &fakeMailer{failures: []error{down, down, errBusy}, sent: make(chan int, 1)}
@@ -153,7 +153,7 @@ func TestWorkerSendsInvoices(t *testing.T) {
 		t.Error("no invoice was sent")
 	}
 	stop()
-	if err := <-stopped; err != nil { // and the task is settled
+	if err := <-stopped; err != nil { // after a nil error, the outcome is recorded
 		t.Error(err)
 	}
 }

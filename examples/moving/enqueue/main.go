@@ -27,8 +27,8 @@ type job struct {
 	Kind     string            `json:"kind"`
 	Payload  json.RawMessage   `json:"payload"`
 	Metadata map[string]string `json:"metadata"`
-	At       float64           `json:"at"`       // when it runs next, in seconds since 1970; 0 is immediately
-	Attempts int               `json:"attempts"` // how many it has left; 0 is as the policy says
+	At       float64           `json:"at"`       // when the job runs next, in seconds since 1970; 0 means immediately
+	Attempts int               `json:"attempts"` // how many attempts are left; 0 means the policy's limit
 }
 
 func main() {

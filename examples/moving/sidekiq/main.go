@@ -16,10 +16,10 @@ type job struct {
 	ID         string            `json:"jid"`
 	Queue      string            `json:"queue"`
 	Class      string            `json:"class"`
-	Wrapped    string            `json:"wrapped"` // the class, if it is Active Job's
-	Type       string            `json:"jobtype"` // the class, if it is Faktory's
+	Wrapped    string            `json:"wrapped"` // the class of an Active Job
+	Type       string            `json:"jobtype"` // the class of a Faktory job
 	Args       []json.RawMessage `json:"args"`
-	Retry      any               `json:"retry"` // how often, or whether
+	Retry      any               `json:"retry"` // a number of retries, or true or false
 	RetryFor   float64           `json:"retry_for"`
 	RetryCount *int              `json:"retry_count"` // 0 after the first failure
 	Failure    *struct {         // Faktory's
@@ -27,9 +27,9 @@ type job struct {
 	} `json:"failure"`
 }
 
-// attempts returns how many attempts the job has left, 0 if that is for the policy to say.
+// attempts returns how many attempts the job has left, or 0 if the policy decides.
 func (j job) attempts() int {
-	left := 26 // Sidekiq's :max_retries, and Faktory's default, and the first attempt
+	left := 26 // the default of 25 retries in Sidekiq and Faktory, and the first attempt
 	switch retry := j.Retry.(type) {
 	case float64:
 		left = int(retry) + 1
@@ -66,12 +66,12 @@ func main() {
 			if err != nil {
 				log.Panic(err)
 			}
-			for _, text := range slices.Backward(jobs) { // the oldest is the last
+			for _, text := range slices.Backward(jobs) { // the oldest job is the last
 				write(text, 0)
 			}
 		}
 	}
-	for _, key := range []string{"schedule", "retry", "scheduled", "retries"} { // the same
+	for _, key := range []string{"schedule", "retry", "scheduled", "retries"} { // Sidekiq's, then Faktory's
 		jobs, err := db.ZRangeWithScores(ctx, key, 0, -1).Result()
 		if err != nil {
 			log.Panic(err)
@@ -82,7 +82,7 @@ func main() {
 	}
 }
 
-// write writes a job as a line. at is 0 if it waits in a queue.
+// write writes a job as a line. at is 0 for a job that waits in a queue.
 func write(text string, at float64) {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
