@@ -16,8 +16,8 @@ type Plan struct {
 	// Statement is the purpose of the statement:
 	//
 	//	sweep                 finds the lanes of the queue
-	//	next_lane             the same on MySQL, MariaDB and TiDB, from lane to lane
-	//	look                  finds the first task of lanes that are known
+	//	next_lane             finds the next lane of the queue, on MySQL, MariaDB and TiDB
+	//	look                  finds the first task of each known lane
 	//	claim                 claims from lanes without limits; on engines other than PostgreSQL
 	//	                      it finds the tasks for take, with a statement for each policy
 	//	claim_in_slot         a large claim on PostgreSQL
@@ -29,7 +29,7 @@ type Plan struct {
 	//	extend                extends leases
 	//	settle_done           deletes tasks that have succeeded
 	//	settle_alike          ends claims with the same outcome, such as claims of done tasks that are kept
-	//	settle_each           ends claims each in its own way
+	//	settle_each           ends claims with different outcomes
 	Statement string
 	SQL       string
 	// Lines are the lines of the server's plan. MySQL, MariaDB and TiDB return a table, and a line is then a row of it.
