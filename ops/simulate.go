@@ -106,7 +106,7 @@ func (s Scenario) validate() error {
 		return fmt.Errorf("ops: handlers that succeed after %v and fail after %v: both must be 0 to %v", s.Handler, s.Failure, maxOutage)
 	}
 	if busy := s.PerSecond * s.Handler.Seconds(); busy >= float64(s.Workers) {
-		return fmt.Errorf("ops: %v tasks per second that take %v each need more than %.4g workers, and there are %d: they never catch up", s.PerSecond, s.Handler, busy, s.Workers)
+		return fmt.Errorf("ops: %v tasks per second that take %v each need more than %.4g workers: with %d, the backlog never ends", s.PerSecond, s.Handler, busy, s.Workers)
 	}
 	return nil
 }

@@ -126,12 +126,12 @@ func TestSimulateKnowsWorkers(t *testing.T) {
 func TestSimulateRefuses(t *testing.T) {
 	t.Parallel()
 	for says, s := range map[string]ops.Scenario{
-		"an outage of -1s: must be 0 to 720h0m0s":                                                             {Outage: -time.Second, PerSecond: 1, Workers: 1},
-		"0 tasks a second: must be above 0 and at most 1,000,000":                                             {Workers: 1},
-		"0 workers: must be 1 to 1,000,000":                                                                   {PerSecond: 1},
-		"handlers that succeed after -1s and fail after 0s: both must be 0 to 720h0m0s":                       {PerSecond: 1, Workers: 1, Handler: -time.Second},
-		"handlers that succeed after 0s and fail after 2562047h47m16.854775807s: both must be 0 to 720h0m0s":  {PerSecond: 1, Workers: 2, Outage: time.Hour, Failure: math.MaxInt64},
-		"2 tasks per second that take 1s each need more than 2 workers, and there are 1: they never catch up": {PerSecond: 2, Workers: 1, Handler: time.Second},
+		"an outage of -1s: must be 0 to 720h0m0s":                                                            {Outage: -time.Second, PerSecond: 1, Workers: 1},
+		"0 tasks a second: must be above 0 and at most 1,000,000":                                            {Workers: 1},
+		"0 workers: must be 1 to 1,000,000":                                                                  {PerSecond: 1},
+		"handlers that succeed after -1s and fail after 0s: both must be 0 to 720h0m0s":                      {PerSecond: 1, Workers: 1, Handler: -time.Second},
+		"handlers that succeed after 0s and fail after 2562047h47m16.854775807s: both must be 0 to 720h0m0s": {PerSecond: 1, Workers: 2, Outage: time.Hour, Failure: math.MaxInt64},
+		"2 tasks per second that take 1s each need more than 2 workers: with 1, the backlog never ends":      {PerSecond: 2, Workers: 1, Handler: time.Second},
 	} {
 		if _, err := ops.Simulate(t.Context(), parse(t, "1s"), s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: error %v, want %q", s, err, says)

@@ -30,7 +30,7 @@ func (f *filterFlags) flags(cmd *cobra.Command, p *place, verb string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.filter.Queue, "queue", "", verb+" tasks of this queue")
 	flags.StringVar(&f.filter.Kind, "kind", "", verb+" tasks of this kind")
-	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this key")
+	flags.StringVar(&f.filter.Key, "key", "", verb+" tasks with this task key")
 	stateNames, phaseNames := choices(verb)
 	choiceVar(flags, &f.state, "state", stateNames, verb+" tasks in this state: "+strings.Join(stateNames, ", "))
 	choiceVar(flags, &f.phase, "phase", phaseNames, verb+" tasks in this phase: "+strings.Join(phaseNames, ", "))
@@ -95,7 +95,7 @@ type bulkCommand struct {
 }
 
 const bulkHelp = `List the tasks by their IDs, or select them with flags, which must all match. With flags
-the command counts the tasks first, and asks unless --yes is set. It changes batches of
+the command counts the tasks first, and asks for confirmation unless --yes is set. It changes batches of
 500 tasks, in the order of their IDs, and lists tasks that the database refuses to change.
 After Ctrl-C it prints the command that continues.`
 
@@ -108,7 +108,7 @@ func (b *bulkCommand) add(cmd *cobra.Command) *cobra.Command {
 	numberVar(cmd.Flags(), &b.filter.list.Limit, "limit", 0, 0, math.MaxInt32, "maximum number of tasks to "+b.verb+" (default all)")
 	cmd.Flags().BoolVar(&b.options.DryRun, "dry-run", false, "count the tasks, and change nothing")
 	yesFlag(cmd, &b.yes)
-	jsonFlag(cmd, &b.asJSON, "print one JSON object per listed task, or one for all")
+	jsonFlag(cmd, &b.asJSON, "print one JSON object per task listed by ID, or one for all selected tasks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		selected := false
 		cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -29,10 +29,10 @@ func enqueueCommand() *cobra.Command {
 		Use:   "enqueue KIND [PAYLOAD]",
 		Short: "Enqueue a task",
 		Long: "Enqueue a task of a kind and print its ID. PAYLOAD is the JSON of its arguments: {} by\n" +
-			"default, or - to read standard input. The command does not know the kinds or the codec\n" +
-			"of your program: set the kind's queue and priority, and its key if the kind has limits\n" +
-			"per key. The payload is stored unchanged. A task of a kind without a worker waits: see\n" +
-			"\"falldue overdue\".",
+			"default, or - to read standard input. The command does not know your program's kinds,\n" +
+			"or the codec that encrypts payloads: set the kind's queue and priority, and the task\n" +
+			"key if the kind has limits per key. The payload is stored unchanged. A task of a kind\n" +
+			"without a worker waits: see \"falldue overdue\".",
 		Example: `  falldue enqueue invoice.send '{"order": 42}' --delay 10m`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -257,8 +257,8 @@ func changeCommand() *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().BoolVar(&now, "now", false, "make the task due now")
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
-	cmd.Flags().StringVar(&to.Queue, "queue", "", "move the task to this queue (default its present queue)")
-	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default its present priority)")
+	cmd.Flags().StringVar(&to.Queue, "queue", "", "move the task to this queue (default unchanged)")
+	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default unchanged)")
 	cmd.Flags().StringVar(&payload, "payload", "", "replace the payload with this `JSON`, or with standard input for -")
 	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "change the task only if it has this fencing token, which \"falldue show --json\" prints")
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")

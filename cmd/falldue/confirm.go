@@ -13,7 +13,7 @@ import (
 
 // yesFlag adds the flag --yes of a command that asks before it acts.
 func yesFlag(cmd *cobra.Command, yes *bool) {
-	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask for confirmation")
 }
 
 // confirm returns nil if the user agrees: with --yes, or with an answer at the terminal. what

@@ -43,8 +43,8 @@ func dashCommand() *cobra.Command {
 			"the command.\n\n" +
 			"The command listens only on this machine. To listen elsewhere, put it behind a proxy\n" +
 			"that authenticates users, and set --user-header and --trust-proxy, or set --no-auth.\n\n" +
-			"/health/livez and /health/readyz answer Kubernetes, and with --metrics /metrics\n" +
-			"answers Prometheus. Anyone who can connect to the --listen address can read these three.\n\n" + policyFlagHelp,
+			"/health/livez and /health/readyz answer Kubernetes, and with --metrics,\n" +
+			"/metrics answers Prometheus. Anyone who can connect to the --listen address can read these three.\n\n" + policyFlagHelp,
 		Example: "  falldue dash\n" +
 			"  falldue dash --allow retry,cancel,pause,set-policy",
 		Args: cobra.NoArgs,

@@ -65,11 +65,11 @@ var statusTexts = map[int]string{
 
 // statusHelp returns the sentence of help that names the exit statuses of a command.
 func statusHelp(cmd *cobra.Command) string {
-	failed := "1 if it failed"
+	failed := "1 if the command failed"
 	if cmd.Flags().Lookup("yes") != nil {
 		failed += " or you answered no"
 	}
-	parts := []string{"0", failed, "2 for a mistake in the command line"}
+	parts := []string{"0 for success", failed, "2 for a mistake in the command line"}
 	parts = append(parts, statuses[cmd.CommandPath()]...)
 	return "Exit statuses: " + strings.Join(append(parts, "130 if interrupted"), ", ") + "."
 }
@@ -145,9 +145,9 @@ func noOtherCommand(cmd *cobra.Command, args []string) error {
 	unknown := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		unknown += "; did you mean " + strings.Join(similar, " or ") + "?"
+		return fmt.Errorf("%s; did you mean %s?", unknown, strings.Join(similar, " or "))
 	}
-	return errors.New(unknown)
+	return fmt.Errorf("%s; \"%s --help\" lists the commands", unknown, cmd.CommandPath())
 }
 
 // reworded is an error of the library in the words of the command.
@@ -180,6 +180,9 @@ func prepare(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil && !cmd.HasSubCommands() {
 		cmd.Args = func(cmd *cobra.Command, list []string) error {
 			if args(cmd, list) == nil {
+				if engine := cmd.Flags().Lookup("engine"); engine != nil && !engine.Changed {
+					return errors.New("--engine is missing: must be " + engine.Usage)
+				}
 				return nil
 			}
 			given := "arguments"

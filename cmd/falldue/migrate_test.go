@@ -105,11 +105,11 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 		`start "0": must be a number above 0, or timestamp`:                                                            {"dump", "--engine", "sqlite", "--start", "0"},
 		`table prefix "a-b": must be`:                                                                                  {"up", "--dsn", file, "--prefix", "a-b"},
 		`schema "s": must be empty: only PostgreSQL supports it, not sqlite`:                                           {"up", "--dsn", file, "--schema", "s"},
-		`unknown engine "oracle"; the engines are [postgres mysql mariadb sqlite tidb]`:                                {"dump", "--engine", "oracle"},
+		`--engine "oracle": must be postgres, mysql, mariadb, sqlite or tidb`:                                          {"dump", "--engine", "oracle"},
 		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
-		`required flag(s) "engine" not set`:                                                                            {"dump"},
-		`unknown flag --dsn`:                                                                                           {"dump", "--engine", "sqlite", "--dsn", file},
-		`table prefix "": must be 1 to 40 letters, digits or underscores, and must not start with a digit`:             {"dump", "--engine", "sqlite", "--prefix", ""},
+		`--engine is missing: must be postgres, mysql, mariadb, sqlite or tidb`:                                        {"dump"},
+		`unknown flag --dsn`: {"dump", "--engine", "sqlite", "--dsn", file},
+		`table prefix "": must be 1 to 40 letters, digits or underscores, and must not start with a digit`: {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {
 		if _, err := execute(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v; want %s", args, err, want)

@@ -64,7 +64,7 @@ func pauseCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().StringVar(&until, "until", "", untilUsage)
+	cmd.Flags().StringVar(&until, "until", "", "end of the pause: "+untilUsage)
 	whoFlags(cmd, &note)
 	yesFlag(cmd, &yes)
 	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each pause that workers cannot apply")

@@ -163,7 +163,7 @@ func policyWhereCommand() *cobra.Command {
 }
 
 func engineFlag(cmd *cobra.Command, engine *string) {
-	cmd.Flags().StringVar(engine, "engine", "", "postgres, mysql, mariadb, sqlite or tidb")
+	choiceVar(cmd.Flags(), engine, "engine", engineNames(), oneOf(engineNames()))
 	complete(cmd, "engine", engineNames()...)
 	if err := cmd.MarkFlagRequired("engine"); err != nil {
 		panic(err) // the line above defines the flag

@@ -30,8 +30,8 @@ func policyDiffCommand() *cobra.Command {
 			"one, the program's policy. The current policy comes from live workers, or from --from;\n" +
 			"overrides are included until they end. Tasks with a per-task policy keep it, and so do\n" +
 			"tasks with a more specific override.\n\n" +
-			"Status 4 means a retry storm: a minute with twice as many tasks as the busiest one\n" +
-			"before, and at least 100 more. --ramp shows steps from the current policy to the new\n" +
+			"Status 4 means a retry storm: a minute with twice as many tasks as the busiest minute\n" +
+			"under the current policy, and at least 100 more. --ramp shows steps from the current policy to the new\n" +
 			"one that keep each minute below a number of tasks. --apply sets these steps as the\n" +
 			"override of the kind; the last step stays until the time of --until, or until you run\n" +
 			"\"policy clear\".\n\n" + profileHelp + "\n" + formulaHelp,
@@ -61,7 +61,7 @@ func (d *differ) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.from, "from", "", "current policy of the kind (default the policy of most live workers)")
 	numberVar(cmd.Flags(), &d.rate, "ramp", 0, 1, math.MaxInt64, "show steps in which at most this many tasks fall due per minute")
 	cmd.Flags().BoolVar(&d.applies, "apply", false, "set the steps of --ramp on running workers")
-	cmd.Flags().StringVar(&d.until, "until", "", "with --apply: "+untilUsage)
+	cmd.Flags().StringVar(&d.until, "until", "", "with --apply: end of the override: "+untilUsage)
 	d.applyFlags(cmd)
 	complete(cmd, "from", presetNames()...)
 	jsonFlag(cmd, &d.asJSON, "print one JSON object for each policy, with both loads and the steps, and one for what --apply sets")

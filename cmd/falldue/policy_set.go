@@ -19,7 +19,7 @@ import (
 	"github.com/falldue/falldue/ops"
 )
 
-const untilUsage = "end: 09:00 (local time), 2h or 2d (from now), or 2026-12-11T14:02:00Z (default never)"
+const untilUsage = "09:00 (local time), 2h or 2d (from now), or 2026-12-11T14:02:00Z (default never)"
 
 // setter has the flags of commands that change policies.
 type setter struct {
@@ -36,7 +36,7 @@ type setter struct {
 func (f *setter) flags(cmd *cobra.Command, until bool) {
 	f.commonFlags(cmd)
 	if until {
-		cmd.Flags().StringVar(&f.until, "until", "", untilUsage)
+		cmd.Flags().StringVar(&f.until, "until", "", "end of the override: "+untilUsage)
 	}
 	cmd.Flags().BoolVar(&f.own, "include-own", false, "include tasks with a per-task policy; the name original then stands for that policy")
 }
@@ -81,8 +81,8 @@ func policySetCommand() *cobra.Command {
 			"running tasks. No row of a task is written. The override ends at --until, or when you\n" +
 			"run \"policy clear\" or another \"policy set\" for the same SUBJECT. A deploy does not\n" +
 			"end it.\n\n" +
-			"An OVERRIDE has clauses of a policy; clauses you omit are unchanged. The name original\n" +
-			"is the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter\n" +
+			"An OVERRIDE has clauses of a policy; clauses you omit are unchanged. In it, original\n" +
+			"stands for the policy in the program: \"4 * original\", \"max(original, 1h)\", \"5m; jitter\n" +
 			"1m\", \"attempts 50\", \"elapsed 2d\". The command asks for confirmation if more than\n" +
 			"--ask-above waiting tasks would be dead or due immediately, or if their policy is not\n" +
 			"known.\n\n" + subjectHelp + "\n" + formulaHelp + "\n" + policyFlagHelp,

@@ -46,7 +46,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known; set it with --policy`, []string{"ramp", "mail", "over", "5s"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "7d"}},
 			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
-			{exitNotFound, `no policy is set for kind:mail`, []string{"clear", "mail", "--yes"}},
+			{exitNotFound, `no override is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
 			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)
 			if out != "" || err == nil || !strings.Contains(err.Error(), c.says) {

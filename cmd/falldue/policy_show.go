@@ -45,7 +45,7 @@ func (f *setter) clear(cmd *cobra.Command, i *ops.Ops, subject falldue.Subject) 
 	}
 	at := slices.IndexFunc(list, func(o ops.Override) bool { return o.String() == subject.String() })
 	if at < 0 {
-		return notFound("no policy is set for %s; \"falldue policy show\" lists the overrides", subject)
+		return notFound("no override is set for %s; \"falldue policy show\" lists the overrides", subject)
 	}
 	p, err := f.read(cmd, i, list[at].Key)
 	if err != nil {
@@ -75,9 +75,9 @@ func policyShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [KEY...]",
 		Short: "Show overrides, or per-task policies by their keys",
-		Long: "Show the overrides in effect, the most specific subject first. The first one that\n" +
-			"matches a task applies to it. The column \"workers\" counts the live workers that\n" +
-			"apply it. Status 4 means that a live worker cannot apply an override; a line names the\n" +
+		Long: "Show the overrides in effect, the most specific subject first. The first\n" +
+			"override that matches a task applies to the task. The column \"workers\" counts the live\n" +
+			"workers that apply the override. Status 4 means that a live worker cannot apply an override; a line names the\n" +
 			"override and the reason. With keys from \"falldue ls --json\", show the per-task\n" +
 			"policies with these keys.",
 		RunE: func(cmd *cobra.Command, keys []string) error {

@@ -34,7 +34,7 @@ func (f *profileFlags) limitFlag(cmd *cobra.Command) {
 }
 
 const profileHelp = `The command reads all waiting tasks once, in two to five seconds for each million, and
-changes nothing. For a running task, the wait counts from the end of its lease.`
+changes no task. For a running task, the wait counts from the end of its lease.`
 
 // read returns what waits now, with a key or, if it is "", all.
 func (f *profileFlags) read(cmd *cobra.Command, o *ops.Ops, key string) (p *ops.Profile, err error) {

@@ -26,7 +26,7 @@ func TestSimulateComparesPolicies(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &r); err != nil || r.Policy != "10s" || r.Failed != 600 || len(r.Load) != 11 {
 		t.Errorf("simulate --json: %+v, error %v", r, err)
 	}
-	if _, err := execute(t, "simulate", "10s", "--per-second", "1000"); err == nil || !strings.Contains(err.Error(), "never catch up") || exitStatus(err) != exitUsage {
+	if _, err := execute(t, "simulate", "10s", "--per-second", "1000"); err == nil || !strings.Contains(err.Error(), "the backlog never ends") || exitStatus(err) != exitUsage {
 		t.Errorf("too much work: error %v", err)
 	}
 }

@@ -30,7 +30,8 @@ func tailCommand() *cobra.Command {
 			"until you interrupt the command. It polls the tables, and prints the differences: a\n" +
 			"task that starts and fails between two polls is shown as failed, and a task that is\n" +
 			"enqueued and done between two polls is not shown. Deleted tasks disappear without a\n" +
-			"line. On TiDB new tasks are shown when they start. A poll reads up to 500 lanes.",
+			"line. On TiDB new tasks are shown when they start. A poll reads up to 500 lanes\n" +
+			"(groups of tasks with the same delay).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {

@@ -33,7 +33,7 @@ func topCommand() *cobra.Command {
 			"and their first tasks, and the workers with their rates, on a refreshing screen. Press\n" +
 			"q to end it with status 0. Rates cover the last two heartbeats of each worker, which\n" +
 			"are 15 seconds apart. If the output is not a terminal, or with --json, the command\n" +
-			"prints a line each time, until you interrupt it.\n\n" + policyFlagHelp,
+			"prints a line at each refresh, until you interrupt the command.\n\n" + policyFlagHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < leastInterval {

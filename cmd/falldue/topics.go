@@ -13,7 +13,8 @@ import (
 const (
 	formulaHelp    = `FORMULA: see "falldue help formula".`
 	subjectHelp    = `SUBJECT: see "falldue help subject".`
-	policyFlagHelp = `If no live worker handles a kind, set the kind's policy with --policy.`
+	policyFlagHelp = `Retry policies come from live workers. If none handles a kind, set the kind's policy
+with --policy.`
 )
 
 // topics returns the pages of help that belong to no single command.
@@ -133,6 +134,7 @@ func overview(cmd *cobra.Command) string {
 	}
 	fmt.Fprintf(&b, "Topics: %s\n", strings.Join(names, ", "))
 	b.WriteString("Each command has --help. Commands that print data have --json (JSON lines).\n" +
-		"Commands that affect many tasks ask first, unless --yes is set.\n")
+		"Commands that affect many tasks ask first, unless --yes is set.\n" +
+		"A kind is a type of task. A live worker has sent a heartbeat within a minute.\n")
 	return b.String()
 }

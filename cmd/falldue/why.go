@@ -20,9 +20,9 @@ func whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why ID",
 		Short: "Explain why a task runs, waits or does not run",
-		Long: "Explain why a task runs, waits or does not run: each condition of a claim, with its\n" +
-			"numbers, whether it is met, and when all conditions will be met. Policies and limits\n" +
-			"are taken from live workers. The command locks the row of the task for a moment, if\n" +
+		Long: "Explain why a task runs, waits or does not run: each condition that a worker\n" +
+			"checks before it starts the task, whether the condition is met, and when all\n" +
+			"conditions will be met. Limits are taken from live workers. The command locks the row of the task for a moment, if\n" +
 			"the user has the permission, to find out whether another transaction holds its lock.\n" +
 			"Status 0 means that the task runs, or that a worker can start it now.\n\n" + policyFlagHelp,
 		Args: cobra.ExactArgs(1),
