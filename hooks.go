@@ -25,8 +25,8 @@ type Event struct {
 // metrics. A nil hook is not called, and costs nothing. Many goroutines call hooks concurrently
 // and wait for them, so hooks should return within microseconds. A panic of a hook is logged.
 type Hooks struct {
-	// Event is called when a run begins and when its end has been settled. Unlike a [Subscription], it misses no event.
-	// If a task is due again immediately, its next run may begin before the event of the previous end.
+	// Event is called when a run begins and when its outcome has been recorded. Unlike a [Subscription], it misses no
+	// event. If a task is due again immediately, its next run may begin before the event of the previous end.
 	Event func(Event)
 	// Sweep is called after each search of a queue for lanes: groups of tasks that wait or run
 	// and have the same kind, key, priority, policy and number of attempts.

@@ -34,7 +34,7 @@ type Options struct {
 	// Links returns links about a task to other systems, such as a trace or a customer's page. Every user who may
 	// view the task sees them.
 	Links func(falldue.TaskInfo) []Link
-	// Audit is called after each change, whether it succeeded or not. The Logger gets the same facts.
+	// Audit is called after each change, whether it succeeded or not. The Logger logs the same facts.
 	Audit func(context.Context, Entry)
 	// Logger gets a line for each change, and the errors of reads. Defaults to [slog.Default].
 	Logger *slog.Logger

@@ -187,8 +187,8 @@ func AddSibling(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldu
 	return addSiblings(ctx, q, nil, id, tasks)
 }
 
-// AddSiblingTx is like [AddSibling] but stores the tasks inside tx. The task does not end before
-// tx does: end tx before the handler returns.
+// AddSiblingTx is like [AddSibling] but stores the tasks inside tx. The running task cannot end before tx does: commit
+// tx or roll it back before the handler returns.
 func AddSiblingTx(ctx context.Context, q *falldue.Queue, tx falldue.Tx, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	if tx == nil {
 		return nil, fmt.Errorf("%w: the transaction is nil", falldue.ErrInvalid)

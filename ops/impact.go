@@ -18,8 +18,8 @@ type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind is the subject's. Own is how
 	// many tasks have a per-task policy, which they keep. For an override with steps, AtOnce and Exhausted are the numbers
-	// of the step with the most such tasks, and Sooner and Later the numbers of the first step. After includes all steps,
-	// and the end of the override.
+	// of the step with the most such tasks, and Sooner and Later are the numbers of the first step. After includes all
+	// steps, and the end of the override.
 	Diff
 	// Unknown is the number of failed tasks that follow the override and whose policy is not known: any of these tasks may
 	// become due immediately. UnknownExhausted is how many of these tasks would have no attempt left.

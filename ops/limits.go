@@ -127,7 +127,8 @@ func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 
 // KeyLimit is the state of a limit per key for one key.
 type KeyLimit struct {
-	// Key is the task key or, if the limit counts by a part, that part, such as tenant=42. [Filter] takes both.
+	// Key is the task key. If the limit counts by a part of keys, Key is that part with its value, such as tenant=42.
+	// [Filter].Key accepts either.
 	Key string
 	// Most, Room, Wait and Tasks are as in [Limit].
 	Most, Room int

@@ -17,8 +17,8 @@ type ListOptions struct {
 	Limit int
 	// After is an ID. The page has tasks with a greater ID: for the next page set it to [Page].Next.
 	After int64
-	// Newest lists the tasks with the greatest IDs first. The page then has tasks with smaller IDs
-	// than After, unless After is 0.
+	// Newest lists tasks in descending order of their IDs. The page then has tasks with smaller IDs than After, unless
+	// After is 0.
 	Newest bool
 	// Quick limits the search to about a tenth of a second, for a person who waits for the page. If not all tasks have
 	// been examined by then, [Page].Bounded is true. The page then ends with matching tasks that are known from the index

@@ -14,7 +14,8 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// Worker is a process that runs [falldue.Queue.Run], as of its last heartbeat, which it sends every 15 seconds.
+// Worker describes a process that runs [falldue.Queue.Run], as of its last heartbeat. A worker sends a heartbeat every
+// 15 seconds.
 type Worker struct {
 	// ID is the ID of the worker, see [falldue.TaskInfo.ClaimedBy].
 	ID string
@@ -339,8 +340,8 @@ func (w Worker) refusal(subject, own string) (RefusedOverride, bool) {
 	return w.Refused[n], true
 }
 
-// KindReleases is a kind for which live workers have several policies, as during a deploy: the release of most workers
-// first.
+// KindReleases describes a kind for which live workers have several policies, as during a deploy. The policy of most
+// workers is first.
 type KindReleases struct {
 	Kind     string
 	Policies []KindPolicy

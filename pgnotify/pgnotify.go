@@ -58,8 +58,8 @@ var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, ren
 // The function calls wake with "" when it has begun to listen, and with the text of each notification. Every five
 // minutes the function replaces its connection, since source may lead to another server by then. It returns nil when
 // its context ends. It returns an error if it cannot connect within 30 seconds, does not receive its own notification
-// within 10 seconds, loses its connection, or a ping fails. The worker logs the error and calls the function again. The
-// error names a setting that lib/pq or the server refuses, and shows no passwords.
+// within 10 seconds, or loses its connection, and if a ping fails. The worker logs the error and calls the function
+// again. The error names a setting that lib/pq or the server refuses, and shows no passwords.
 func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
 	return func(ctx context.Context, channel string, wake func(notice string)) error {
 		return serve(ctx, source, channel, wake, defaultPings)

@@ -4,7 +4,8 @@
 //	q, err := falldue.New(db, falldue.Config{Hooks: m.Hooks()})
 //	m.Observe(q)
 //
-// Serve the metrics with promhttp. Exemplars need its option EnableOpenMetrics. Package signals lists all metrics.
+// Serve the metrics with promhttp. Exemplars need promhttp's option EnableOpenMetrics. Package signals lists all
+// metrics.
 package promfalldue
 
 import (
