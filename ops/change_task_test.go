@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/internal/testdb"
@@ -28,4 +29,57 @@ func TestATaskThatCannotBeReadIsNotMissing(t *testing.T) {
 	if err := ops.New(q).ChangeTask(ended, 1, ops.TaskChange{Queue: "other"}); errors.Is(err, falldue.ErrNotFound) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a task that cannot be read: %v", err)
 	}
+}
+
+// TestTasksOfDeadWorkersWaitAfterAChange: a lost task that is given a later time waits for that time, and does not seem to
+// run until then. It can be changed again, and its lost attempt is recorded.
+func TestTasksOfDeadWorkersWaitAfterAChange(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		q, err := falldue.New(db, falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		receipts, err := falldue.NewKind[int]("lost", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.MustExec("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at")
+		o, later := ops.New(q), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
+		if err := o.ChangeTask(t.Context(), receipts[0].ID, ops.TaskChange{RunAt: later}); err != nil {
+			t.Fatal(err)
+		}
+		others := ops.Filter{Kind: "lost", State: falldue.StateOpen}
+		if report, err := o.RunNowMany(t.Context(), others, ops.BulkOptions{Spread: ops.Spread{Rate: 0.001}}); err != nil || report.Changed != 2 {
+			t.Fatalf("the report is %+v (error %v)", report, err)
+		}
+		waiting := 0
+		for _, r := range receipts {
+			task, err := q.Task(t.Context(), r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !task.UpdatedAt.After(task.Now) {
+				continue
+			}
+			waiting++
+			if task.State != falldue.StateSnoozed || task.ClaimedBy != "" {
+				t.Errorf("the task is %s, claimed by %q", task.State, task.ClaimedBy)
+			}
+			if err := o.ChangeTask(t.Context(), r.ID, ops.TaskChange{RunAt: later.AddDate(1, 0, 0)}); err != nil {
+				t.Error(err)
+			}
+			list, err := q.Attempts(t.Context(), r.ID)
+			if err != nil || len(list) != 1 || list[0].Outcome != falldue.OutcomeLost || list[0].Fence != 1 || list[0].Worker != "gone" {
+				t.Errorf("the recorded attempts are %+v (error %v)", list, err)
+			}
+		}
+		if waiting != 2 {
+			t.Errorf("%d tasks wait for later, want 2", waiting)
+		}
+	})
 }

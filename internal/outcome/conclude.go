@@ -53,7 +53,7 @@ func (x ClaimResult) settlement() store.Settlement {
 	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{
 			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous.V,
-			Error: "the lease ended: the worker vanished" + x.inStep(),
+			Error: store.WorkerVanished + x.inStep(),
 		})
 	}
 	return e

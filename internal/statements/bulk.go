@@ -65,9 +65,11 @@ type AllowedTask struct {
 	Kind    string
 	TaskKey string
 	State   string
-	Claimed int    // 1 if a worker has claimed it
-	Lease   int64  // the microseconds left, or less than 1 after its end
-	Unique  string // its unique key, or ""
+	// Worker has claimed the task, or is "".
+	Worker   string
+	Attempts int
+	Lease    int64  // the microseconds left, or less than 1 after its end
+	Unique   string // its unique key, or ""
 }
 
 // AllowedColumns are the columns of a result of [Allowed].
@@ -78,7 +80,8 @@ var AllowedColumns = join(
 		col("kind", Text, func(a *AllowedTask) any { return &a.Kind }),
 		col("task_key", Text, func(a *AllowedTask) any { return &a.TaskKey }),
 		col("state", Text, func(a *AllowedTask) any { return &a.State }),
-		col("claimed", Int, func(a *AllowedTask) any { return &a.Claimed }),
+		col("claimed_by", Text, func(a *AllowedTask) any { return &a.Worker }),
+		col("attempts", Int, func(a *AllowedTask) any { return &a.Attempts }),
 		col("lease", Int, func(a *AllowedTask) any { return &a.Lease }),
 		col("unique_key", Text, func(a *AllowedTask) any { return &a.Unique }),
 	})
@@ -104,7 +107,7 @@ func Allowed(s dialect.Server, tables dialect.Tables, p AllowedParams, size int)
 	}
 	b.set("allowed", condition)
 	b.set("found", AllowedColumns.list("t.", map[string]string{
-		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "kind": "t.kind", "task_key": "t.task_key", "state": "t.state", "claimed": "case when t.claimed_by <> '' then 1 else 0 end", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
+		"task_id": "t.id", "task_fence": "t.fence", "queue": "t.queue", "kind": "t.kind", "task_key": "t.task_key", "state": "t.state", "claimed_by": "coalesce(rtrim(t.claimed_by), '')", "attempts": "t.attempts", "lease": "case when t.claimed_by <> '' then {micros t.updated_at} - {micros {now}} else 0 end", "unique_key": "coalesce(t.unique_key, '')",
 	}))
 	if source.byKey() {
 		return b.stmt(`
@@ -159,24 +162,27 @@ func RetryTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 }
 
 // RunTasks makes the waiting tasks of a batch due. A task that has failed becomes snoozed, so that its attempts, its
-// policy and its place in a sequence stay. A task that has not failed and would be due sooner stays as it is. The batch
-// has [RevivalColumns].
+// policy and its place in a sequence stay. A task that has not failed and would be due sooner stays as it is. If a task
+// is due later than now, the lost claim of a dead worker ends: its lease would seem to last until then. The batch has
+// [RevivalColumns].
 func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	b.set("then", "{shift {now}, s.wait}")
 	return b.updateTasks(RevivalColumns.columns(), size, // the order matters where SET sees earlier assignments
-		`updated_at = case when t.state = 'open' and t.attempts > 0 then {then} else {least t.updated_at, {then}} end, state = case when t.attempts > 0 then 'snoozed' else t.state end`, ActRunNow.allows())
+		`updated_at = case when t.state = 'open' and t.attempts > 0 then {then} else {least t.updated_at, {then}} end, state = case when t.attempts > 0 then 'snoozed' else t.state end, claimed_by = case when s.wait > 0 then '' else t.claimed_by end`, ActRunNow.allows())
 }
 
 // ChangeWaiting gives a waiting task other settings, unless the task has been claimed or changed in the meantime. If the
 // payload or the time is null, the task keeps its own. A task that has failed becomes snoozed: it is due at the time,
-// without a delay. Parameters: id, fence, queue, priority, key, unique, payload, at.
+// without a delay, and the lost claim of a dead worker ends, see [RunTasks]. Parameters: id, fence, queue, priority, key,
+// unique, payload, at.
 func ChangeWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks} as t
 set fence = {next fence}, queue = :queue, priority = :priority, task_key = :key, unique_key = {text :unique},
 	payload = coalesce({json {text :payload}}, payload), updated_at = coalesce({moment {int :at}}, updated_at),
-	state = case when {int :at} is null or attempts = 0 then state else 'snoozed' end
+	state = case when {int :at} is null or attempts = 0 then state else 'snoozed' end,
+	claimed_by = case when {int :at} is null then claimed_by else '' end
 where id = :id and fence = :fence` + ActRunNow.allows())
 }
 

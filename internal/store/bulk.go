@@ -186,7 +186,7 @@ func (s *Store) matchAll(ctx context.Context, x runner, stmt statements.Stmt, va
 // endClaims stores changes that notify the workers of claimed tasks: their claims have ended.
 func (s *Store) endClaims(ctx context.Context, x runner, found []statements.AllowedTask) error {
 	for _, t := range found {
-		if t.Claimed == 0 {
+		if t.Worker == "" {
 			continue
 		}
 		c := Change{Subject: TaskSubject + strconv.FormatInt(t.TaskID, 10), What: statements.ChangeCancel, Value: strconv.FormatInt(t.Fence, 10)}
@@ -195,6 +195,21 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 		}
 	}
 	return nil
+}
+
+// WorkerVanished is the error of a lost attempt.
+const WorkerVanished = "the lease ended: the worker vanished"
+
+// recordLost records the last attempts of tasks, which dead workers have lost. Otherwise the next claims would do so.
+func (s *Store) recordLost(ctx context.Context, x runner, tasks []statements.AllowedTask) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	var e Settlement
+	for _, t := range tasks {
+		e.Records = append(e.Records, Record{Key: t.Key, Attempt: t.Attempts, Outcome: statements.OutcomeLost, Worker: t.Worker, Error: WorkerVanished})
+	}
+	return attemptLog{s}.settle(ctx, x, []*Settlement{&e})
 }
 
 // doneOf returns the keys of done tasks, which begin anew. Other tasks continue after their last step.
@@ -210,8 +225,12 @@ func doneOf(found []statements.AllowedTask) (done []Key) {
 // revive retries tasks or runs them now, and notifies workers that listen.
 func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []statements.AllowedTask, stmt statements.Stmt) error {
 	list := make([]statements.Revival, len(found))
+	var lost []statements.AllowedTask // tasks whose claims end
 	for i, t := range found {
 		list[i] = statements.Revival{Key: t.Key, Wait: p.Waits[t.TaskID].Microseconds()}
+		if t.Worker != "" && list[i].Wait > 0 {
+			lost = append(lost, t)
+		}
 	}
 	rows := statements.RevivalColumns.Rows(len(list), func(i int) *statements.Revival { return &list[i] })
 	place := statements.Values{"in_place": 0}
@@ -221,7 +240,7 @@ func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []state
 	if err := s.matchAll(ctx, x, stmt, place, rows); err != nil {
 		return err
 	}
-	if err := s.dropSteps(ctx, x, doneOf(found)); err != nil {
+	if err := errors.Join(s.dropSteps(ctx, x, doneOf(found)), s.recordLost(ctx, x, lost)); err != nil {
 		return err
 	}
 	if p.Payload != "" {

@@ -50,6 +50,9 @@ func (s *Store) ChangeWaiting(ctx context.Context, c WaitingChange) (changed boo
 		if err == nil {
 			err = one(result)
 		}
+		if err == nil && c.RunAt.Valid && found[0].Worker != "" {
+			err = s.recordLost(ctx, x, found)
+		}
 		if err == nil && now != was {
 			err = s.moveKey(ctx, x, c.TaskID, was, now)
 		}

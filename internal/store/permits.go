@@ -33,7 +33,7 @@ func heldBy(queue, kind, key string) (names []string) {
 func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.AllowedTask) error {
 	leases, names := map[Key]int64{}, map[string]bool{}
 	for _, t := range ended {
-		if t.Claimed != 0 && t.Lease > 0 {
+		if t.Worker != "" && t.Lease > 0 {
 			leases[t.Key] = t.Lease
 			for _, name := range heldBy(t.Queue, t.Kind, t.TaskKey) {
 				names[name] = true
