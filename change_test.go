@@ -39,7 +39,7 @@ func TestRefusedActionsNameTheState(t *testing.T) {
 		"falldue: no such task: 8": q.Retry(ctx, 8),
 		"falldue: no such task: 9": q.Retry(ctx, 9, falldue.RetryOptions{Args: 1}),
 		`falldue: invalid: State "open" of RetryOptions: must be one of ["done" "dead" "cancelled"]`: q.Retry(ctx, receipt.ID, falldue.RetryOptions{State: falldue.StateOpen}),
-		"falldue: invalid: 2 RetryOptions: pass one at most":                                         q.Retry(ctx, receipt.ID, falldue.RetryOptions{}, falldue.RetryOptions{}),
+		"falldue: invalid: 2 RetryOptions: pass at most one":                                         q.Retry(ctx, receipt.ID, falldue.RetryOptions{}, falldue.RetryOptions{}),
 	} {
 		kind := falldue.ErrNotFound
 		switch {

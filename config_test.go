@@ -139,7 +139,7 @@ func TestInvalidRetentions(t *testing.T) {
 			var k KindConfig
 			set(&c, &k)
 			_, ofConfig := New(db, c)
-			for owner, err := range map[string]error{"Config": ofConfig, "kind k": NewKind[int]("k", k).err} {
+			for owner, err := range map[string]error{"Config": ofConfig, `kind "k"`: NewKind[int]("k", k).err} {
 				want := fmt.Sprintf("falldue: invalid: %s %v of %s: must be Forever, DeleteImmediately, or a duration up to 36,500 days", field, d, owner)
 				if err == nil || err.Error() != want {
 					t.Errorf("error %v, want %s", err, want)
@@ -149,7 +149,7 @@ func TestInvalidRetentions(t *testing.T) {
 	}
 	for _, most := range []int{-1, 100_001} {
 		_, err := New(db, Config{MaxDone: most})
-		for owner, err := range map[string]error{"Config": err, "kind k": NewKind[int]("k", KindConfig{MaxDone: most}).err} {
+		for owner, err := range map[string]error{"Config": err, `kind "k"`: NewKind[int]("k", KindConfig{MaxDone: most}).err} {
 			if want := fmt.Sprintf("falldue: invalid: MaxDone %d of %s: must be 0 to 100,000", most, owner); err == nil || err.Error() != want {
 				t.Errorf("error %v, want %s", err, want)
 			}

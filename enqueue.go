@@ -169,6 +169,9 @@ func (q *Queue) check(n int, params func(i int) EnqueueParams) (*pending, error)
 		}
 		var err error
 		if tasks.entries[i], err = q.entry(&p); err != nil {
+			if n > 1 {
+				err = fmt.Errorf("task %d: %w", i, err)
+			}
 			return nil, fmt.Errorf("enqueue %.100q: %w", p.kind.name, err)
 		}
 		if tasks.entries[i].Key != "" && ordered(p.kind.Limits) && !statements.SortsTies(q.store.Server()) {

@@ -125,10 +125,10 @@ func validKind(name string, cfg KindConfig) error {
 		return err
 	}
 	if err := validName("queue", cfg.Queue); err != nil {
-		return fmt.Errorf("kind %s: %w", name, err)
+		return fmt.Errorf("kind %q: %w", name, err)
 	}
 	if err := validPriority(cfg.Priority); err != nil {
-		return fmt.Errorf("kind %s: %w", name, err)
+		return fmt.Errorf("kind %q: %w", name, err)
 	}
 	if cfg.Timeout < 0 {
 		return invalid("Timeout %v of kind %q: must be 0 or more", cfg.Timeout, name)
@@ -136,17 +136,17 @@ func validKind(name string, cfg KindConfig) error {
 	if cfg.ImmediateLostRetries < 0 {
 		return invalid("ImmediateLostRetries %d of kind %q: must be 0 or more", cfg.ImmediateLostRetries, name)
 	}
-	if err := validRetentions("kind "+name, cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
+	if err := validRetentions(fmt.Sprintf("kind %q", name), cfg.DoneRetention, cfg.DeadRetention, cfg.CancelledRetention); err != nil {
 		return err
 	}
-	if err := validMaxDone("kind "+name, cfg.MaxDone); err != nil {
+	if err := validMaxDone(fmt.Sprintf("kind %q", name), cfg.MaxDone); err != nil {
 		return err
 	}
 	if err := validLimits("kind", name, cfg.Limits); err != nil {
 		return err
 	}
 	if err := cfg.Policy.Err(); err != nil {
-		return fmt.Errorf("%w: policy of kind %s: %w", ErrInvalid, name, err)
+		return fmt.Errorf("%w: policy of kind %q: %w", ErrInvalid, name, err)
 	}
 	return nil
 }

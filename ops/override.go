@@ -77,7 +77,7 @@ func storeOverride(steps []OverrideStep, includeOwn bool) (string, error) {
 	last := time.Duration(-1)
 	for _, step := range steps {
 		if step.Formula.String() == "" {
-			return "", invalid("an override without a clause; use backoff.ParseOverride")
+			return "", invalid("the override has no clause: make it with backoff.ParseOverride")
 		}
 		if step.After <= last || step.After > maxDelay {
 			return "", invalid("a step with After %v: must be later than the step before, and at most %s", step.After, longestDelay)

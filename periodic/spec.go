@@ -48,7 +48,7 @@ func Parse(spec, zone string) (Spec, error) {
 	if text, ok := strings.CutPrefix(spec, "@every "); ok {
 		every, err := time.ParseDuration(strings.TrimSpace(text))
 		if err != nil || every < minEvery || every > maxEvery || every%time.Microsecond != 0 {
-			return Spec{}, invalid("spec %.100q: after @every must be a duration of 1s to 876000h, in whole microseconds", spec)
+			return Spec{}, invalid("spec %.100q: must be @every and a duration of 1s to 876000h in whole microseconds, such as \"@every 15m\"", spec)
 		}
 		return Spec{every: every, zone: location}, nil
 	}

@@ -283,8 +283,8 @@ var enqueueCases = []conformanceCase{
 				t.Errorf("%s: error %q does not say %q", c.name, err, c.says)
 			}
 		}
-		if _, err := ok.EnqueueMany(t.Context(), q, []any{1, 2, "\x00"}); !errors.Is(err, falldue.ErrInvalid) {
-			t.Errorf("one bad task of three: got error %v, want ErrInvalid", err)
+		if _, err := ok.EnqueueMany(t.Context(), q, []any{1, 2, "\x00"}); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), ": task 2: ") {
+			t.Errorf("one bad task of three: got error %v, want ErrInvalid and task 2", err)
 		}
 		if counts, err := ops.New(q).Counts(t.Context()); err != nil || len(counts) != 0 {
 			t.Errorf("the table holds %v (error %v), want nothing", counts, err)

@@ -202,8 +202,8 @@ var policyCases = []conformanceCase{
 			options  ops.OverrideOptions
 			says     string
 		}{
-			{falldue.Subject{}, good, ops.OverrideOptions{}, "a Subject without"},
-			{falldue.Subject{Kind: "k"}, backoff.Override{}, ops.OverrideOptions{}, "an override without a clause"},
+			{falldue.Subject{}, good, ops.OverrideOptions{}, "the Subject is empty"},
+			{falldue.Subject{Kind: "k"}, backoff.Override{}, ops.OverrideOptions{}, "the override has no clause"},
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "must be from"},
 			{falldue.Subject{Kind: "k"}, good, ops.OverrideOptions{Steps: []ops.OverrideStep{{Formula: good}}}, "a step with After 0s"},
 			{falldue.Subject{Policy: "0123456789abcdef"}, good, ops.OverrideOptions{}, "not in the policies table"},

@@ -70,7 +70,7 @@ var policyKey = regexp.MustCompile("^[0-9a-f]{16}$")
 // Check returns why the subject is invalid, or nil.
 func (s Subject) Check() error {
 	if s == (Subject{}) {
-		return errors.New("a Subject without a queue, a kind, a policy or a key; set one of them")
+		return errors.New("the Subject is empty: set Queue, Kind, Policy or Key")
 	}
 	if s.Queue != "" {
 		if err := storable.CheckName("queue", s.Queue); err != nil {

@@ -14,7 +14,7 @@ func One[O any](list []O) (o O, err error) {
 	case 1:
 		o = list[0]
 	default:
-		err = fmt.Errorf("%d %s: pass one at most", len(list), reflect.TypeFor[O]().Name())
+		err = fmt.Errorf("%d %s: pass at most one", len(list), reflect.TypeFor[O]().Name())
 	}
 	return o, err
 }

@@ -12,7 +12,7 @@ func TestOne(t *testing.T) {
 	if o, err := One([]ListOptions{{Limit: 3}}); o.Limit != 3 || err != nil {
 		t.Errorf("one is %v, error %v", o, err)
 	}
-	if _, err := One(make([]ListOptions, 2)); err == nil || err.Error() != "2 ListOptions: pass one at most" {
+	if _, err := One(make([]ListOptions, 2)); err == nil || err.Error() != "2 ListOptions: pass at most one" {
 		t.Errorf("two give the error %v", err)
 	}
 }
