@@ -24,13 +24,13 @@ type Action string
 
 // The actions.
 const (
-	View Action = "view" // all pages
+	View Action = "view" // see all pages
 	// ViewPayload is to see payloads, results, metadata, errors and stacks, and to search in
 	// payloads.
 	ViewPayload Action = "view-payload"
 	Retry       Action = "retry"
 	Run         Action = "run"  // make a waiting task due
-	Edit        Action = "edit" // other arguments of a waiting task, or of a finished one that is retried
+	Edit        Action = "edit" // change the arguments of a waiting task, or of a finished task that is retried
 	Cancel      Action = "cancel"
 	Delete      Action = "delete"
 	Pause       Action = "pause"      // pause and resume
@@ -57,9 +57,9 @@ type Target struct {
 
 // Entry describes a change that a user made or tried to make.
 type Entry struct {
-	At     time.Time // by this machine's clock
+	At     time.Time // when the change was made, by this machine's clock
 	User   User
-	Addr   string // of the client, or of the proxy
+	Addr   string // the address of the client, or of the proxy
 	Action Action
 	Target Target
 	// Why is the reason that the user gave, and Detail has further details of the change.

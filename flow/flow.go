@@ -182,7 +182,7 @@ func (f *Flow) enqueue(ctx context.Context, q *falldue.Queue, tx falldue.Tx) ([]
 
 // AddSibling adds tasks to the batch of a running task. The handler of that task calls AddSibling with the task's ID.
 // Tasks that run after the running task then run after the new tasks, too. AddSibling returns the IDs of the new tasks.
-// The error wraps [falldue.ErrNotFound] if nothing runs after the task, or if it has ended.
+// The error wraps [falldue.ErrNotFound] if nothing runs after the running task, or if that task has ended.
 func AddSibling(ctx context.Context, q *falldue.Queue, id int64, tasks ...falldue.EnqueueParams) ([]int64, error) {
 	return addSiblings(ctx, q, nil, id, tasks)
 }

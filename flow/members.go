@@ -57,10 +57,10 @@ type OnDeath string
 
 // The values of OnDeath.
 const (
-	StaysBlocked     OnDeath = "stays blocked" // without an option
-	IsCancelled      OnDeath = "is cancelled"  // CancelOnDeath
-	RunsAnyway       OnDeath = "runs anyway"   // RunAnyway
-	RunsAtFirstDeath OnDeath = "runs at the first death"
+	StaysBlocked     OnDeath = "stays blocked"           // the default, without an option
+	IsCancelled      OnDeath = "is cancelled"            // option CancelOnDeath
+	RunsAnyway       OnDeath = "runs anyway"             // option RunAnyway
+	RunsAtFirstDeath OnDeath = "runs at the first death" // option AtFirstDeath
 )
 
 // OnDeathOf returns the OnDeath of a blocked task, or "" if the task is not blocked.

@@ -237,8 +237,8 @@ func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) 
 
 // Status is the state of one migration.
 type Status struct {
-	Name    string // the name of its file
-	Version int64  // the number at the beginning of the name
+	Name    string // the name of the migration's file
+	Version int64  // the number at the beginning of Name
 	Applied bool
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Deed is an entry of the audit log: an action of a person on tasks, queues, policies or schedules.
 type Deed struct {
-	At time.Time // set by [Ops.Record]
+	At time.Time // when the deed was recorded; [Ops.Record] sets it
 	falldue.Note
 	// Action is a word such as retry, and Target names what was changed, such as task 5.
 	Action, Target string

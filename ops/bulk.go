@@ -26,7 +26,7 @@ type BulkOptions struct {
 	Running bool
 	// Spread sets when the tasks of [Ops.RetryMany] and [Ops.RunNowMany] fall due.
 	Spread Spread
-	// InPlace is [falldue.RetryOptions].InPlace for the tasks of [Ops.RetryMany]. It excludes Spread.
+	// InPlace is [falldue.RetryOptions].InPlace for the tasks of [Ops.RetryMany]. InPlace and Spread cannot both be set.
 	InPlace bool
 	// Report is called after each batch with the report so far, from the goroutine of the call.
 	Report func(BulkReport)

@@ -36,7 +36,7 @@ func (f Failures) Of(kind string) Failures {
 	return of
 }
 
-// Top returns the n largest groups, or all if they are fewer.
+// Top returns the n largest groups, or all groups if there are fewer than n.
 func (f Failures) Top(n int) []FailureGroup { return f.Groups[:min(len(f.Groups), n)] }
 
 // String describes the group in words: its error, and how many tasks have it, with examples.

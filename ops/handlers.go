@@ -16,7 +16,7 @@ type QueueHandlers struct {
 
 // WorkerHandlers describes how many handlers of a queue run on a worker.
 type WorkerHandlers struct {
-	Worker               string // its ID
+	Worker               string // the ID of the worker
 	Running, Concurrency int
 	// Age is the age of these numbers.
 	Age time.Duration

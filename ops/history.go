@@ -24,8 +24,8 @@ type HistoryFilter struct {
 
 // Span counts the runs of a span of time.
 type Span struct {
-	At          time.Time // when it began
-	Queue, Kind string    // "" if the span is of all of them
+	At          time.Time // when the span began
+	Queue, Kind string    // "" in a span of all queues or kinds
 
 	// Started is how many runs began. The other fields count the runs that ended, by outcome: the task is done, the
 	// attempt failed and the task waits for the next one, the task is dead, snoozed or cancelled, or the lease was

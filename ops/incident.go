@@ -27,7 +27,7 @@ func Hold() backoff.Override {
 // IsHold reports whether o is the override that [Hold] returns.
 func IsHold(o backoff.Override) bool { return o.String() == Hold().String() }
 
-// OverrideName returns the text of an override, or "hold".
+// OverrideName returns "hold" for the override that [Hold] returns, and the text of any other override.
 func OverrideName(o backoff.Override) string {
 	if IsHold(o) {
 		return "hold"

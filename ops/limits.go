@@ -39,9 +39,9 @@ type Limit struct {
 
 // LimitDefinition is a limit as some workers define it.
 type LimitDefinition struct {
-	Text    string // the limit as code that makes it
+	Text    string // the Go code that makes the limit
 	Workers []string
-	Room    int // how many more tasks it admits, or 0 if each key or queue has its own limit
+	Room    int // how many more tasks the limit admits, or 0 if each key or queue has its own limit
 }
 
 // Differences describes how workers define the limit, or returns "" if they agree.
@@ -59,8 +59,9 @@ func (l Limit) HasKeys() bool { return l.keyed.PerKey }
 // Full reports whether the limit admits no task now, on any worker.
 func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 && len(l.Without) == 0 }
 
-// Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks that
-// count now. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] has the count of a task's key.
+// Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks
+// that count now. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] returns the
+// count for a task's key.
 func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	applied := map[string][]overdue.Applied{} // by owner
 	add := func(worker, owner string, limits []store.Limit) {

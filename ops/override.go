@@ -18,8 +18,8 @@ type OverrideOptions struct {
 	IncludeOwn bool
 	// Steps are overrides that later replace the formula passed to SetPolicy, in the order of their times.
 	Steps []OverrideStep
-	// Until is when the override ends by itself, by the database's clock, which must be later
-	// than now. The zero time is never.
+	// Until is when the override ends by itself, by the database's clock, which must be later than now. The zero time
+	// means never.
 	Until time.Time
 	// Note is stored with the override.
 	falldue.Note
@@ -28,7 +28,7 @@ type OverrideOptions struct {
 // OverrideStep is a step of an override. When After has passed since the override was set, its Formula replaces the
 // previous step's.
 type OverrideStep struct {
-	After   time.Duration // by the database's clock
+	After   time.Duration // the time since the override was set, by the database's clock
 	Formula backoff.Override
 }
 
@@ -40,7 +40,7 @@ type Override struct {
 	Formula    backoff.Override
 	Steps      []OverrideStep
 	IncludeOwn bool
-	At, Until  time.Time // when it was set, and when it ends; a zero Until is never
+	At, Until  time.Time // when the override was set, and when it ends; a zero Until means never
 	falldue.Note
 	// Cleared reports whether this entry cleared an override, so that the code's policies apply again. Only
 	// [Ops.OverrideHistory] returns such entries.

@@ -13,7 +13,7 @@ import (
 type OwnPolicy struct {
 	// Key is the key in [falldue.TaskInfo.Policy], and Text is the text of the policy if it can be read.
 	Key, Text string
-	Err       error // why it cannot be read, or nil
+	Err       error // why the policy cannot be read, or nil
 	Queue     string
 	Kind      string
 	// Lanes is the number of lanes of these tasks, and Tasks is how many of the tasks wait or run.

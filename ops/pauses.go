@@ -13,8 +13,8 @@ import (
 // Pause is a pause ([falldue.Queue.Pause]) as [Ops.Pauses] lists it.
 type Pause struct {
 	falldue.Subject
-	At    time.Time // when it began
-	Until time.Time // when it ends; zero is never
+	At    time.Time // when the pause began
+	Until time.Time // when the pause ends; zero means never
 	falldue.Note
 }
 

@@ -64,8 +64,8 @@ func (o *Ops) profile(ctx context.Context, key string) (*Profile, error) {
 // Now returns the time of the database's clock.
 func (o *Ops) Now(ctx context.Context) (time.Time, error) { return o.store.Now(ctx) }
 
-// EstimateTasks returns the approximate number of tasks in all states, and false if the server does not know it.
-// EstimateTasks reads only the server's statistics, which costs almost nothing.
+// EstimateTasks returns the approximate number of tasks in all states together. known is false if the server has no
+// estimate. EstimateTasks reads only the server's statistics, which costs almost nothing.
 func (o *Ops) EstimateTasks(ctx context.Context) (tasks int64, known bool, err error) {
 	rows, known, err := o.store.Fact(ctx, statements.FactRows)
 	return rows.Amount, known, err

@@ -10,7 +10,7 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Scenario is a system under load whose handlers fail for a while, for [Simulate].
+// Scenario describes a system for [Simulate]: tasks arrive steadily, and all attempts fail during an outage.
 type Scenario struct {
 	// Outage is the length of the outage, up to 30 days. The outage starts when the simulation starts, and all attempts
 	// that begin during it fail.

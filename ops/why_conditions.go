@@ -11,7 +11,7 @@ import (
 // WhyState is the state of the task. The condition is met for tasks that are blocked, open or snoozed.
 type WhyState struct {
 	State falldue.State
-	Since time.Time // of a finished task
+	Since time.Time // when the task finished, if it is finished
 }
 
 // WhyMembers describes the dependencies of a blocked task (package flow). The condition is not met while the task is
@@ -42,15 +42,15 @@ type WhyClaim struct {
 // task becomes dead when it falls due.
 type WhyAttempts struct {
 	Attempts int
-	Most     int // 0 is no limit
+	Most     int // the limit on attempts; 0 means no limit
 }
 
 // WhyPolicy is a per-task policy, which a worker must be able to read. The condition is not met if the policy cannot be
 // read, or if no live worker that handles the task can read it.
 type WhyPolicy struct {
 	Key  string
-	Text string // of the policy, if it can be read
-	Err  error  // why it cannot be read, or nil
+	Text string // the text of the policy, if it can be read
+	Err  error  // why the policy cannot be read, or nil
 	// Unread are the IDs of live workers that handle the task and cannot read it, such as workers of an older release, and
 	// UnreadError is why the first of these workers cannot. Handling is how many live workers handle the task.
 	Unread      []string
@@ -104,7 +104,7 @@ type WhyExpiry struct {
 	// and not from a policy.
 	At  time.Time
 	Own bool
-	Now time.Time // by the database's clock
+	Now time.Time // the current time by the database's clock
 }
 
 // WhyPause lists the pauses that match the task. The condition is met if there are none.

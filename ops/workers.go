@@ -88,7 +88,7 @@ type RunningTask struct {
 	ID          int64
 	Kind, Queue string
 	Attempt     int
-	Since       time.Time // its claim, by the database's clock
+	Since       time.Time // when the task was claimed, by the database's clock
 	Worker      string    // the ID of the worker
 }
 
@@ -143,8 +143,8 @@ func (w Worker) Concurrency() (n int) {
 
 // Pace is how many tasks per second live workers have done recently.
 type Pace struct {
-	PerSecond float64            // of all kinds
-	Kinds     map[string]float64 // the same of each kind
+	PerSecond float64            // the pace of all kinds together
+	Kinds     map[string]float64 // the pace of each kind
 	// Over is the time in which the tasks were counted, up to five minutes. Workers can have counted for different times,
 	// and Over is the longest.
 	Over time.Duration

@@ -27,8 +27,9 @@ type Schedule struct {
 	// maximum number of attempts. Kind.Params makes it. It must not set Policy, Unique, Delay or
 	// RunAt.
 	Task falldue.EnqueueParams
-	// TaskAt returns the task of a tick, instead of Task: its arguments can depend on the time of the tick, in Zone. A
-	// process that enqueues the task calls TaskAt once or more. New calls it, too, to check the task of the next tick.
+	// TaskAt, if set instead of Task, returns the task of a tick. tick is the time of the tick in Zone, so that the task's
+	// arguments can depend on it. A process that enqueues the task calls TaskAt once or more. New calls it, too, to check
+	// the task of the next tick.
 	TaskAt func(tick time.Time) falldue.EnqueueParams
 	// Missed decides what happens to ticks at which no process was running. Defaults to Once.
 	Missed Missed

@@ -10,8 +10,8 @@ import (
 // SyntaxError explains why a text is not a formula, and where in the text the error is.
 type SyntaxError struct {
 	Text string // the whole text
-	Pos  int    // the byte of Text at which the error is, counted from 0
-	Msg  string // what was found there and what was expected
+	Pos  int    // the offset of the error in Text, in bytes
+	Msg  string // the found text and what was expected instead
 }
 
 func (e *SyntaxError) Error() string {

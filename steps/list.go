@@ -31,8 +31,8 @@ type Step struct {
 	// StartedAt is when the step last began. UpdatedAt is when it last began, saved its cursor or succeeded.
 	// Both are times of the database's clock.
 	StartedAt, UpdatedAt time.Time
-	// DecodeError is the error of the queue's codec if it cannot decode the result or the cursor. Result and Cursor
-	// are nil then.
+	// DecodeError is the error of the queue's codec if it cannot decode the result or the cursor. Result and Cursor are
+	// then nil.
 	DecodeError error
 }
 
