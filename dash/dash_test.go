@@ -741,3 +741,13 @@ func TestTaskShowsItsOptions(t *testing.T) {
 	}
 	s.see(fmt.Sprint("task?id=", receipt.ID), "1m30s for each run, set for this task", "0 of 7", "limit set for this task", "Expires", "Set for this task.")
 }
+
+// TestCausesHaveAStart: a cause says when it began, and not since so long ago.
+func TestCausesHaveAStart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.SQLite, dash.Options{}).fill()
+	text := s.see("")
+	if !strings.Contains(text, `<span class="since">Began `) || strings.Contains(text, ">Since ") {
+		t.Errorf("the first page is\n%s", text)
+	}
+}

@@ -35,7 +35,7 @@ func (w Why) Conclusion() string {
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
 		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
 	case next.IsZero():
-		return task + ", cannot run now. It is unknown when it can: see " + strings.Join(names, ", ")
+		return task + ", cannot run now. When it can run is unknown: see " + strings.Join(names, ", ")
 	default:
 		return task + ", cannot run now. It can run " + words.In(next, t.Now) + ", if a handler is free then: see " + strings.Join(names, ", ")
 	}
@@ -103,6 +103,14 @@ func (c WhyState) Describe(t falldue.TaskInfo) string {
 	return text
 }
 
+// tasks names tasks, such as "tasks 3, 4".
+func tasks(ids []int64) string {
+	if len(ids) == 1 {
+		return "task " + words.Names(ids)
+	}
+	return "tasks " + words.Names(ids)
+}
+
 // Describe implements [Condition].
 func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	n := c.Counts
@@ -117,10 +125,10 @@ func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	}
 	text := fmt.Sprintf("it runs after %s: %s", words.Count(n.Done+n.Dead+n.Cancelled+n.Deleted+n.Pending, "task"), strings.Join(parts, ", "))
 	if len(c.WaitsFor) > 0 {
-		text += "; waiting for task " + words.Names(c.WaitsFor)
+		text += "; waiting for " + tasks(c.WaitsFor)
 	}
 	if len(c.Failed) > 0 {
-		text += "; dead or cancelled: task " + words.Names(c.Failed)
+		text += "; dead or cancelled: " + tasks(c.Failed)
 	}
 	switch c.OnDeath {
 	case flow.StaysBlocked:
@@ -197,7 +205,7 @@ func (c WhyDue) Describe(_ falldue.TaskInfo) string {
 			from += fmt.Sprintf(", and its wait starts %s later because of jitter", words.Span(c.Jitter))
 		}
 	case c.Attempts > 0:
-		from = fmt.Sprintf("its wait after %s counts from %s (such as the end of a lease)", attempts(c.Attempts), words.Moment(c.Anchor))
+		from = fmt.Sprintf("its wait after %s started at %s", attempts(c.Attempts), words.Moment(c.Anchor))
 	}
 	if len(c.Rules) == 0 {
 		return from + "; its policy is unknown because no live worker handles its kind: set the policy with --policy"
@@ -344,7 +352,7 @@ func (c WhyLimit) Describe(t falldue.TaskInfo) string {
 		text += ", admits " + words.Count(int64(c.Room), "more task")
 	}
 	if n := len(c.Taken); n > 0 {
-		text += fmt.Sprintf("; %s taken by task %s", words.Count(int64(n), "permit"), words.Names(distinct(c.Taken)))
+		text += fmt.Sprintf("; %s taken by %s", words.Count(int64(n), "permit"), tasks(distinct(c.Taken)))
 	}
 	if !c.Free.IsZero() {
 		text += "; the next permit " + words.In(c.Free, t.Now)

@@ -23,7 +23,7 @@ func TestWorkersAndWhy(t *testing.T) {
 		}
 		s.run("enqueue", "charge", "--delay", "10h")
 		out, _ := s.fails(exitWaits, "why", "1")
-		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. It is unknown when it can: see due, worker\n\nok   state     open\n`,
+		contains(t, out, `^task 1, of kind charge in queue default, cannot run now\. When it can run is unknown: see due, worker\n\nok   state     open\n`,
 			`(?m)^no   due       it was enqueued for .* UTC; due in (10h|9h5\dm).*$`, `(?m)^no   worker    no live worker handles kind charge in queue default$`)
 		s.serve("charge")
 		s.run("enqueue", "mail", "--queue", "images")

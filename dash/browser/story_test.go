@@ -35,7 +35,7 @@ type story struct {
 	db    *sqlx.DB
 	// waits is a webhook that waits for a retry, dead one that is dead, and publishes a task of a flow.
 	waits, dead, publishes int64
-	announced              int64
+	began                  time.Time // when the workers announced themselves first
 }
 
 const (
@@ -43,7 +43,13 @@ const (
 	storyDown               = 40 * time.Minute
 	longName                = "reports.quarterly-reconciliation-of-all-ledgers-with-the-external-auditor"
 	hostile                 = `</script><img src=x onerror=alert(1)>`
+
+	thumbnails, mails, failing = 2_400, 600, 1_900 // runs of all workers a minute
+	announced                  = 15 * time.Second  // before the story begins
 )
+
+// perWorker returns the share of one of the three workers.
+func perWorker(runs int64) int64 { return runs / 3 }
 
 type args struct {
 	Order    int    `json:"order"`
@@ -177,21 +183,27 @@ func (s *story) announce(t *testing.T) {
 	for _, o := range overrides {
 		applied[o.String()] = o.At.UnixMicro()
 	}
+	first, since := s.began.IsZero(), time.Duration(0)
+	if !first {
+		since = time.Since(s.began)
+	} else {
+		s.began = time.Now().Add(-announced)
+	}
 	for i, release := range []string{"2026.11.3", "2026.11.3", "2026.11.2"} {
 		if info.Applied = applied; i == 2 { // which has missed the change
 			info.Applied = nil
 		}
 		info.Host, info.PID, info.Release = fmt.Sprintf("shop-worker-%d.eu-central.internal", i+1), 4121+i, release
 		recent := store.Recent{Running: map[string]int{"default": 9, "webhooks": 31 - i}, Over: 5 * time.Minute, LatestOver: time.Minute,
-			Kinds:  map[string]store.Runs{"webhook.send": {Failed: 9_800}, "mail.send": {Done: 3_000, Failed: 2}, "thumbnail.make": {Done: 12_345}, "card.charge": {Done: 700}},
-			Latest: map[string]store.Runs{"webhook.send": {Failed: 2_100}, "mail.send": {Done: 610}}}
+			Kinds:  map[string]store.Runs{"webhook.send": {Failed: 5 * perWorker(failing)}, "mail.send": {Done: 5 * perWorker(mails), Failed: 2}, "thumbnail.make": {Done: 5 * perWorker(thumbnails)}},
+			Latest: map[string]store.Runs{"webhook.send": {Failed: perWorker(failing)}, "mail.send": {Done: perWorker(mails)}, "thumbnail.make": {Done: perWorker(thumbnails)}}}
 		for k := range 12 {
 			recent.Longest = append(recent.Longest, store.RunningTask{ID: s.waits + int64(100*i+k+1), Kind: "webhook.send", Queue: "webhooks", Attempt: 2 + k%3, Since: now - int64(29-k)*1_000_000})
 		}
-		must(t, hooks.StoreOf(s.queue).Announce(t.Context(), store.Worker{ID: fmt.Sprintf("worker-a4f%d", i+1), Running: 40 - i, Done: 1_234_567 + 310*s.announced, Failed: 98_765 + 520*s.announced}, recent, info))
+		must(t, hooks.StoreOf(s.queue).Announce(t.Context(), store.Worker{ID: fmt.Sprintf("worker-a4f%d", i+1), Running: 40 - i, Done: 1_234_567 + int64(since.Minutes()*float64(perWorker(mails+thumbnails))), Failed: 98_765 + int64(since.Minutes()*float64(perWorker(failing)))}, recent, info))
 	}
-	if s.announced++; s.announced == 1 {
-		s.exec(t, `update falldue_workers set started_at = started_at - 93784000000, seen_at = seen_at - 15000000`)
+	if first {
+		s.exec(t, `update falldue_workers set started_at = started_at - 93784000000, seen_at = seen_at - ?`, announced.Microseconds())
 	}
 }
 
@@ -204,12 +216,12 @@ func (s *story) history(t *testing.T) {
 		wave := int64(40 * math.Sin(float64(minute)/5))
 		run := store.Distribution{}
 		rows := []store.Sums{
-			{Queue: "default", Kind: "thumbnail.make", Started: 2_400 + wave, Done: 2_400 + wave, Run: run},
-			{Queue: "default", Kind: "mail.send", Started: 600 + wave, Done: 600 + wave, Failed: 1},
+			{Queue: "default", Kind: "thumbnail.make", Started: thumbnails + wave, Done: thumbnails + wave, Run: run},
+			{Queue: "default", Kind: "mail.send", Started: mails + wave, Done: mails + wave, Failed: 1},
 			{Queue: "webhooks", Kind: "webhook.send", Started: 900, Done: 900},
 		}
 		if back < storyDown {
-			rows[2].Done, rows[2].Failed, rows[2].Dead = 0, 1_900+3*wave, 8
+			rows[2].Done, rows[2].Failed, rows[2].Dead = 0, failing+3*wave, 8
 			rows[2].Waiting, rows[2].OldestDue = store.NotNull(storyWaiting-int64(minute)*500), store.NotNull((storyDown-back).Microseconds()/7)
 		} else {
 			rows[2].Waiting, rows[2].OldestDue = store.NotNull[int64](30), store.NotNull((2 * time.Second).Microseconds())

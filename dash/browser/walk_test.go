@@ -45,7 +45,7 @@ func TestWalk(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, c := range map[string]struct{ text, want string }{
-				"verdict": {verdict, "webhook.send is failing"}, "since": {verdict, "Since"}, "errors": {errors, "503 Service"}, "weighed": {weighed, "become due later"},
+				"verdict": {verdict, "webhook.send is failing"}, "since": {verdict, "Began"}, "errors": {errors, "503 Service"}, "weighed": {weighed, "become due later"},
 				"policies": {policies, "4 * original"}, "job": {job, "at 20 a second"}, "task": {task, "Why it does not run now"}, "future": {task, "Attempt 11"},
 			} {
 				if !strings.Contains(c.text, c.want) {

@@ -26,7 +26,7 @@ type amounts struct{ keys, kinds, queues, schedules, policies, depth, limit, pay
 // howMany returns amounts that take seconds, or with FALLDUE_TEST_ALL=1 amounts that take minutes.
 func howMany() amounts {
 	if all() {
-		return amounts{keys: 100_000, kinds: 2000, queues: 500, schedules: 1000, policies: 20_000, depth: 1000, limit: 1000, payload: 60 << 20}
+		return amounts{keys: 100_000, kinds: 2000, queues: 500, schedules: 1000, policies: 100_000, depth: 1000, limit: 1000, payload: 60 << 20}
 	}
 	return amounts{keys: 2500, kinds: 500, queues: 100, schedules: 200, policies: 500, depth: 50, limit: 1000, payload: 8 << 20}
 }

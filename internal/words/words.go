@@ -93,9 +93,15 @@ func Count(n int64, thing string) string {
 // shownNames is how many names of workers or tasks a text has.
 const shownNames = 5
 
-// Names lists the first of many names.
+// Names lists the first of many names, such as "a, b, c, d, e and 2 more".
 func Names[T any](list []T) string {
-	text := strings.Trim(fmt.Sprint(list[:min(len(list), shownNames)]), "[]")
+	var text string
+	for i, name := range list[:min(len(list), shownNames)] {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprint(name)
+	}
 	if more := len(list) - shownNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

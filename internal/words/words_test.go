@@ -20,7 +20,7 @@ func TestTexts(t *testing.T) {
 		{words.Here(now, time.UTC), "2026-12-11 14:02:00 UTC"}, {words.Here(now, cet), "2026-12-11 15:02:00 CET (14:02:00 UTC)"},
 		{words.Here(now.Add(9*time.Hour), cet), "2026-12-12 00:02:00 CET (2026-12-11 23:02:00 UTC)"},
 		{words.Number(0), "0"}, {words.Number(-123), "-123"}, {words.Number(-1234567), "-1,234,567"}, {words.Count(1, "task"), "1 task"}, {words.Count(1234, "task"), "1,234 tasks"}, {words.Count(2, "policy"), "2 policies"}, {words.Count(36_500, "day"), "36,500 days"},
-		{words.Names([]int64{1, 2}), "1 2"}, {words.Names([]string{"1", "2", "3", "4", "5", "6", "7"}), "1 2 3 4 5 and 2 more"}, {words.Names[int](nil), ""},
+		{words.Names([]int64{1, 2}), "1, 2"}, {words.Names([]string{"1", "2", "3", "4", "5", "6", "7"}), "1, 2, 3, 4, 5 and 2 more"}, {words.Names[int](nil), ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
