@@ -32,9 +32,9 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 // after the commit to make the worker of this process, and workers that listen, find it immediately. With most
 // settings of [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
 //
-// If a unique task is stored, other enqueues with its unique key wait until tx ends, and so do enqueues that find the
-// key's holder finished. With [Unique].WhileWaiting, the key's holder does not start before tx ends, and sees the
-// writes of tx. After an [ExistsError], tx contains none of the tasks and can continue. After any other error, roll
+// If a unique task is stored, other enqueues with its unique key wait until tx ends, even if they see that an earlier
+// holder of the key has finished. With [Unique].WhileWaiting, the key's holder does not start before tx ends, and sees
+// the writes of tx. After an [ExistsError], tx contains none of the tasks and can continue. After any other error, roll
 // back.
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {
 	if err := checkTx(tx); err != nil {

@@ -64,7 +64,7 @@ type TaskInfo struct {
 	FirstAttemptedAt, AttemptedAt time.Time
 	// Now is the time of the database's clock when the task was read.
 	Now time.Time
-	// ClaimedBy is the ID of the worker that runs the task, or that lost its lease. Otherwise it is "".
+	// ClaimedBy is the ID of the worker that runs the task, or that lost its lease. Otherwise, ClaimedBy is "".
 	ClaimedBy string
 	// LastError is the text of the latest failure, cut after 16 KiB, or "".
 	LastError string

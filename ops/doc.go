@@ -4,5 +4,6 @@
 // ([Ops.Watch]), and finds problems ([Ops.Diagnose]).
 //
 // Many methods read tasks by lanes. A lane is a group of tasks with the same delay, because they have the same queue,
-// kind, state, priority, key, policy and number of attempts.
+// kind, state, priority, key, policy and number of attempts. A sequence is the tasks of a key that run one after
+// another ([falldue.InOrder]).
 package ops
