@@ -54,7 +54,7 @@ func TestRefusedOverrides(t *testing.T) {
 		if r.Subject != "kind:mail" || r.Own != large.String() || r.Holds != large.String() || !strings.Contains(r.Error, "512 nodes") || len(r.Workers) != 1 || r.Workers[0] != list[0].ID {
 			t.Errorf("refused is %+v", r)
 		}
-		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the policy that is set for kind:mail, so \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
+		if f := b.findings(i)["workers"]; !mentions(f, "1 worker cannot apply the policy override for kind:mail, so \"") || !mentions(f, list[0].ID) || !mentions(f, "512 nodes") {
 			t.Errorf("workers: %+v", f)
 		}
 		id := b.enqueue("mail", falldue.EnqueueOptions{Delay: time.Hour})

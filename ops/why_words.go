@@ -33,7 +33,7 @@ func (w Why) Conclusion() string {
 	case t.State != falldue.StateOpen && t.State != falldue.StateSnoozed:
 		return task + fmt.Sprintf(", is %s and is not retried", t.State)
 	case slices.Equal(names, []string{WhyHandlers{}.Name()}):
-		return task + ", cannot run now: all handlers for it are busy. A worker starts it when one is free: see handlers, rank"
+		return task + ", cannot run now: all handlers for it are busy. A worker starts it when a handler is free: see handlers, rank"
 	case next.IsZero():
 		return task + ", cannot run now. When it can run is unknown: see " + strings.Join(names, ", ")
 	default:
@@ -434,9 +434,9 @@ func (c WhyLock) Describe(_ falldue.TaskInfo) string {
 func (c WhyRank) Describe(_ falldue.TaskInfo) string {
 	switch {
 	case c.More:
-		return fmt.Sprintf("more than %s tasks of its lane come before it", words.Number(int64(c.Ahead)))
+		return fmt.Sprintf("more than %s tasks before it in its lane (tasks with the same delay)", words.Number(int64(c.Ahead)))
 	case c.Ahead == 0:
-		return "the first of its lane"
+		return "the first of its lane (tasks with the same delay)"
 	}
-	return fmt.Sprintf("%s before it in its lane", words.Number(int64(c.Ahead)))
+	return words.Count(int64(c.Ahead), "task") + " before it in its lane (tasks with the same delay)"
 }

@@ -60,8 +60,8 @@ func TestTextsOfConditions(t *testing.T) {
 		{ops.WhySequence{}, "sequence", "it is the next task of its key"},
 		{ops.WhyLock{Locked: true, Known: true}, "lock", "a transaction has locked its row, and workers skip it"},
 		{ops.WhyLock{}, "lock", "it is unknown whether a transaction holds its row lock: the server cannot tell, or this user cannot lock rows"},
-		{ops.WhyRank{Ahead: 10_000, More: true}, "rank", "more than 10,000 tasks of its lane come before it"},
-		{ops.WhyRank{Ahead: 1234}, "rank", "1,234 before it in its lane"},
+		{ops.WhyRank{Ahead: 10_000, More: true}, "rank", "more than 10,000 tasks before it in its lane (tasks with the same delay)"},
+		{ops.WhyRank{Ahead: 1234}, "rank", "1,234 tasks before it in its lane (tasks with the same delay)"},
 	} {
 		if name, text := c.condition.Name(), c.condition.Describe(task); name != c.name || text != c.text {
 			t.Errorf("%+v is %s: %s\nwant %s: %s", c.condition, name, text, c.name, c.text)

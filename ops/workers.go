@@ -328,7 +328,7 @@ func (r RefusedOverride) String() string {
 	if r.Holds != "" {
 		instead = fmt.Sprintf("%q stays in effect", r.Holds)
 	}
-	return fmt.Sprintf("%s cannot apply the policy that is set for %s, so %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
+	return fmt.Sprintf("%s cannot apply the policy override for %s, so %s there (%s): %s", words.Count(int64(len(r.Workers)), "worker"), r.Subject, instead, words.Names(r.Workers), r.Error)
 }
 
 // refusal returns the worker's report about an override that it cannot apply to the policy own.

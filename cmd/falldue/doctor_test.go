@@ -31,7 +31,7 @@ func TestDoctorAndExplain(t *testing.T) {
 		contains(t, out, `(?m)^{"check":"overdue","level":"attention","text":"1 task .*","advice":"run more workers.*"}$`)
 
 		out, _ = execute(t, "explain", "default", "--dsn", s.dsn)
-		contains(t, out, `(?m)^sweep:\n(select|with) `, `(?m)^claim:\n(select|with) `, `(?m)^settle_each:\nupdate `, `falldue_tasks`, `(?m)^verdict: it reads `, `(?m)^of \d+ statements (none reads|these read) the whole table`)
+		contains(t, out, `(?m)^sweep:\n(select|with) `, `(?m)^claim:\n(select|with) `, `(?m)^settle_each:\nupdate `, `falldue_tasks`, `(?m)^verdict: the statement reads `, `(?m)^of \d+ statements (none reads|these read) the whole table`)
 		out, _ = execute(t, "explain", "--json", "--dsn", s.dsn)
 		contains(t, out, `^({"statement":"[a-z_]+","sql":".*","plan":\[".*\],"whole_table":(true|false)}\n)+$`, `(?m)^{"statement":"settle_done",`)
 	})

@@ -100,12 +100,12 @@ func printPlans(s screen, queue string, plans []ops.Plan) error {
 		for _, line := range p.Lines {
 			b.WriteString("  " + plain(line) + "\n")
 		}
-		verdict := "it reads ranges of indexes, however many tasks there are"
+		verdict := "the statement reads ranges of indexes, however many tasks there are"
 		switch {
 		case p.Err != nil:
 			verdict = "unknown, since the server does not explain it: " + plain(p.Err.Error())
 		case p.WholeTable:
-			verdict = "it reads the whole table, which is right while there are few tasks; if there are many, update the statistics (ANALYZE)"
+			verdict = "the statement reads the whole table, which is right while there are few tasks; if there are many, update the statistics (ANALYZE)"
 		}
 		if len(p.Lines) > 0 {
 			b.WriteByte('\n')

@@ -21,7 +21,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 		s.failed("mail", 400, 30*time.Minute)
 		before := s.run("ls", "--kind", "mail", "--limit", "10000", "--json")
 
-		if got := s.run("policy", "show"); got != "no policy is set: the code's policies are in effect\n" {
+		if got := s.run("policy", "show"); got != "no override is set: the program's policies are in effect\n" {
 			t.Errorf("show printed %q", got)
 		}
 		for _, c := range []struct {

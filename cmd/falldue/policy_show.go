@@ -108,7 +108,7 @@ func policyShowCommand() *cobra.Command {
 // printInForce prints the policies that are set, and how many workers apply them.
 func printInForce(cmd *cobra.Command, list []ops.Override, workers []ops.Worker, asJSON bool) error {
 	if len(list) == 0 && !asJSON {
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no policy is set: the code's policies are in effect")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no override is set: the program's policies are in effect")
 		return err
 	}
 	workers = slices.DeleteFunc(workers, func(w ops.Worker) bool { return !w.Live() })

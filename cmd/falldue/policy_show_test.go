@@ -24,7 +24,7 @@ func TestPolicyShowNamesWhatWorkersCannotObey(t *testing.T) {
 			}
 			out, _ = s.fails(exitAttention, "policy", "show")
 		}
-		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original .*  1 of 2$`, `(?m)^1 worker cannot apply the policy that is set for kind:mail, so "1h" stays in effect there \(web-1\): too large$`)
+		contains(t, out, `(?m)^\S+ \S+  kind:mail  4 \* original .*  1 of 2$`, `(?m)^1 worker cannot apply the policy override for kind:mail, so "1h" stays in effect there \(web-1\): too large$`)
 		out, _ = s.fails(exitAttention, "policy", "show", "--json")
 		contains(t, out, `(?m)^{"subject":"kind:mail",.*"applied_by_workers":1,"live_workers":2}$`)
 		if lines := strings.Split(out, "\n"); len(lines) != 3 || lines[1] != `{"refused":"kind:mail","workers":["web-1"],"error":"too large"}` {
