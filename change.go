@@ -73,9 +73,9 @@ var finalStates = []State{StateDone, StateDead, StateCancelled}
 // cancelled task keeps its steps (package steps), and a done task begins anew. The worker of this process looks for
 // the task immediately, and so do workers that listen ([Notifications]). Other workers find it at their next poll.
 //
-// The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another state or another fence,
-// and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError] if an unfinished task holds the task's
-// unique key.
+// The error wraps [ErrNotFound] if the task does not exist, [ErrWrongState] if it has another state or another fencing
+// token, and [ErrInvalid] for Args that cannot be encoded. It is an [ExistsError] if an unfinished task holds the
+// task's unique key.
 func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {

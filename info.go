@@ -35,7 +35,7 @@ type TaskInfo struct {
 	Queue, Kind string
 	// Policy is the key of the per-task policy, or "" if the task has its kind's policy.
 	Policy string
-	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
+	// Key is the task key in its stored form ([EnqueueOptions].Key), or "" if there is none.
 	Key      string
 	Priority int
 	State    State

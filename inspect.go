@@ -74,8 +74,8 @@ func ResultOf[T any](ctx context.Context, q *Queue, id int64) (result T, err err
 	return result, nil
 }
 
-// Attempts lists the failed attempts of a task, oldest first. For a task that never failed or does not exist,
-// the list is empty. For a task with more than 50 failed attempts, it has the first 10 and the last 40.
+// Attempts lists the failed attempts of a task, oldest first. For a task that never failed or does not exist, the list
+// is empty. For a task with more than 50 failed attempts, the list has only the first 10 and the last 40.
 func (q *Queue) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	rows, err := q.store.Attempts(ctx, id)
 	if err != nil {

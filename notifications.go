@@ -21,12 +21,10 @@ type Notifications struct {
 	// Listen makes the worker start tasks of other processes immediately. Package pgnotify makes such a function, and
 	// package pgxqueue sets Listen itself.
 	//
-	// Listen calls wake with the text of each notification on channel, and once with "" when
-	// it has begun to listen. A text has the names of queues, separated by spaces, or is ""
-	// for all queues. Listen returns when ctx ends or when it fails. After a failure the
-	// worker logs the error, polls as without Listen, and calls Listen again, after 50
-	// milliseconds at first and after 5 seconds at most. Defaults to nil: the worker only
-	// polls.
+	// Listen calls wake with the text of each notification on channel, and once with "" when it has begun to listen. A
+	// text contains the names of queues, separated by spaces, or is "" for all queues. Listen returns when ctx ends or
+	// when it fails. After a failure the worker logs the error, polls as without Listen, and calls Listen again, after 50
+	// milliseconds at first and after 5 seconds at most. Defaults to nil: the worker only polls.
 	Listen func(ctx context.Context, channel string, wake func(notification string)) error
 	// Mode sets when this process notifies workers that listen. Defaults to NotifyDefault.
 	Mode NotifyMode

@@ -19,8 +19,8 @@ type Note struct {
 
 // PauseOptions are the settings of [Queue.Pause].
 type PauseOptions struct {
-	// Until is when the pause ends by itself, by the database's clock. It must be later than
-	// now. Defaults to the zero time: never.
+	// Until is when the pause ends automatically, by the database's clock. It must be later than now. Defaults to the zero
+	// time: never.
 	Until time.Time
 	// Note is stored with the pause.
 	Note

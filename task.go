@@ -30,7 +30,7 @@ type RunInfo struct {
 	Fence int64
 	// Priority is the priority of the task. Lower numbers run first.
 	Priority int
-	// Key is the task's key as it is stored, see [EnqueueOptions], or "".
+	// Key is the task key in its stored form ([EnqueueOptions].Key), or "" if there is none.
 	Key string
 	// Metadata is the task's [EnqueueOptions].Metadata, including additions by middleware. It is
 	// nil for a task without metadata. Do not change it.

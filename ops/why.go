@@ -33,8 +33,8 @@ type Condition interface {
 	Describe(t falldue.TaskInfo) string
 }
 
-// Ends returns when a condition that isn't met will be met by itself, by the database's clock. It returns the zero time
-// if the condition needs a person's action, or if the time is not known.
+// Ends returns when a condition that isn't met will be met without a person's action, by the database's clock. It
+// returns the zero time if the condition needs a person's action, or if the time is not known.
 func Ends(c Condition) time.Time {
 	switch c := c.(type) {
 	case WhyDue:

@@ -238,7 +238,7 @@ func (c WhyDue) Holds() bool { at := c.At(); return !at.IsZero() && !at.After(c.
 // Holds implements [Condition].
 func (c WhyPause) Holds() bool { return len(c.Pauses) == 0 }
 
-// Until returns when the last of the pauses ends, or the zero time if one of the pauses does not end by itself.
+// Until returns when the last of the pauses ends, or the zero time if one of the pauses does not end automatically.
 func (c WhyPause) Until() (last time.Time) {
 	for _, p := range c.Pauses {
 		if p.Until.IsZero() {
