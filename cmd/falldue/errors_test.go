@@ -25,7 +25,7 @@ func TestErrorsAndTopNameFailingKinds(t *testing.T) {
 			s.db.MustExec(`update falldue_workers set recent = '{"over":300000000000,"kinds":{"charge":{"done":1,"failed":9},"mail":{"done":9,"failed":1}}}'`)
 		}
 		announce()
-		contains(t, s.run("errors"), `^kind charge fails: 9 of 10 attempts \(90%\) failed in the last 5m\n\nkind `, `(?m)^charge +2 +0 +\S+ ago +\d+ \d+ +no .?route to ….….….…$`, `(?m)^mail +1 +0 .* no such user$`)
+		contains(t, s.run("errors"), `^kind charge fails: 9 of 10 attempts \(90%\) failed in the last 5m\n\nkind `, `(?m)^charge +2 +0 +\S+ ago +\d+, \d+ +no .?route to ….….….…$`, `(?m)^mail +1 +0 .* no such user$`)
 		if got := s.run("errors", "--kind", "mail", "--limit", "1"); strings.Contains(got, "charge") {
 			t.Errorf("errors of kind mail are %q", got)
 		}

@@ -168,7 +168,7 @@ charge        1  v1.2.3    delay 1h
 
 worker c cannot read pauses, overrides and cancellations: permission denied
 worker c cannot read per-task policy e0d34d2987c16f66, and does not run its tasks: unknown name
-2 workers cannot apply the pause of shard:3, so its tasks still run there (b c): not known
+2 workers cannot apply the pause of shard:3, so its tasks still run there (b, c): not known
 1 worker cannot apply the policy override for kind:charge, so "delay 1m" stays in effect there (b): too large
 all 10 handlers of queue mails are busy: its tasks wait until a handler is free
 no live worker handles kind thumbnail in queue images, where tasks wait
