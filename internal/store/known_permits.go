@@ -14,14 +14,16 @@ import (
 // as to find their tasks. Another worker may have taken a permit in the meantime. Its token differs then, and the claim
 // does not get the permit.
 type knownPermits struct {
-	mu   sync.Mutex
-	free map[string]*freePermits // by limit
+	mu        sync.Mutex
+	free      map[string]*freePermits // by limit
+	readAgain time.Duration           // how often claims read the permits of a limit nevertheless
 }
 
 // freePermits are the known permits of a limit, without those that claims have taken since.
 type freePermits struct {
 	byID  map[int64]*statements.Permit
 	freed time.Time // when the last of them became free
+	read  time.Time // when the limit's permits were last read
 }
 
 const (
@@ -29,7 +31,11 @@ const (
 	maxKnown = 8 * MaxBatch
 	// knownFor is how long permits are known. Permits that are not used are deleted later.
 	knownFor = time.Minute
+	// readAgain is how often claims read permits that are known: a release with a higher limit may have made more.
+	readAgain = time.Second
 )
+
+func (k *knownPermits) begin() { k.free, k.readAgain = map[string]*freePermits{}, readAgain }
 
 // knownFree returns all permits of a limit, or nil if a claim has to read them. While other workers take permits of the
 // store's limits, claims read them all.
@@ -47,8 +53,12 @@ func (k *knownPermits) of(l Limit) []*statements.Permit {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := k.free[l.Name]
-	if f == nil || len(f.byID) < l.permits() || time.Since(f.freed) > knownFor {
+	f, now := k.free[l.Name], time.Now()
+	if f == nil || len(f.byID) < l.permits() || now.Sub(f.freed) > knownFor {
+		return nil
+	}
+	if now.Sub(f.read) > k.readAgain {
+		f.read = now
 		return nil
 	}
 	return slices.Collect(maps.Values(f.byID))
@@ -65,11 +75,18 @@ func (k *knownPermits) add(permits []*statements.Permit, now time.Time) {
 				}
 				delete(k.free, name)
 			}
-			f = &freePermits{byID: map[int64]*statements.Permit{}}
+			f = &freePermits{byID: map[int64]*statements.Permit{}, read: now}
 			k.free[p.Name] = f
 		}
 		f.byID[p.ID], f.freed = p, now
 	}
+}
+
+// forget makes the next claim read the permits of a limit.
+func (k *knownPermits) forget(limit string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.free, limit)
 }
 
 // remove records that a claim has tried to take permits.

@@ -191,6 +191,9 @@ func (s *Store) quotas(ctx context.Context, x runner, p ClaimParams) (map[string
 	for name, l := range limits {
 		quotas[name] = newQuota(l, permits[name])
 		s.rivals.leave(quotas[name])
+		if quotas[name].surplus {
+			s.known.forget(name)
+		}
 	}
 	return quotas, nil
 }

@@ -130,6 +130,7 @@ type quota struct {
 	free     []*statements.Permit
 	permits  []*statements.Permit // the permits that exist
 	missing  int                  // how many permits do not exist yet
+	surplus  bool                 // there are more permits than the limit has: it was higher, or is higher for other workers
 	holder   *statements.Permit   // of a sequence: names the task that comes next, if one has begun
 }
 
@@ -140,6 +141,8 @@ func newQuota(l Limit, permits []*statements.Permit) *quota {
 		inLimit := p.N < l.permits() // Most may have been higher
 		if inLimit {
 			q.missing--
+		} else {
+			q.surplus = true
 		}
 		switch {
 		case q.isTaken(p):

@@ -90,7 +90,7 @@ func New(db *sqlx.DB, server dialect.Server, o Options) *Store {
 		made: map[stmtKey]statements.Stmt{}, delays: map[string]uint32{}, conns: map[any]*conn{},
 	}
 	s.rivals.begin()
-	s.known.free = map[string]*freePermits{}
+	s.known.begin()
 	s.participants = []participant{attemptLog{s}, progressLog{s}, stepLog{s}, flowLog{s}}
 	return s
 }
