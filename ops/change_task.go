@@ -33,7 +33,8 @@ type TaskChange struct {
 
 // ChangeTask changes the due time, queue, priority or arguments of a waiting task. The task's attempts and policy stay.
 // A running task is never changed. A task of a dead worker counts as waiting when its lease has expired. The change
-// gives the task a new fencing token. In a sequence, the new due time decides the task's place.
+// gives the task a new fencing token. In a sequence, a task keeps its place if only its arguments or its unique key change.
+// Otherwise its due time decides its place.
 //
 // The error wraps [falldue.ErrNotFound] if the task does not exist, [falldue.ErrRunning] if it runs,
 // [falldue.ErrWrongState] if it is finished or blocked or has another fencing token, and [falldue.ErrInvalid] for a
@@ -111,6 +112,7 @@ func (o *Ops) waitingChange(t store.Task, to TaskChange) (c store.WaitingChange,
 	if to.Params != nil {
 		c.TaskKey, c.Unique = e.Key, sql.Null[string]{V: e.Unique, Valid: true}
 	}
+	c.InPlace = !c.RunAt.Valid && c.Queue == t.Queue && c.Priority == t.Priority && c.TaskKey == t.Key
 	if to.Params != nil || to.Args != nil {
 		c.Payload = sql.Null[string]{V: e.Payload, Valid: true}
 	}

@@ -311,6 +311,14 @@ update {permits} set taken_until = {now}
 where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and token < 0`)
 }
 
+// CarryPermit lets a permit name the next fence of the task that it names. Parameters: permit, id, fence, next, token, a
+// new random number.
+func CarryPermit(s dialect.Server, tables dialect.Tables) Stmt {
+	return newBuilder(s, tables).stmt(`
+update {permits} set fence = {int :next}, token = {int :token}
+where id = {int :permit} and task_id = {int :id} and fence = {int :fence}`)
+}
+
 // PagedPermit is a permit as [PermitPage] returns it.
 type PagedPermit struct {
 	ID   int64

@@ -186,6 +186,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 	all["permits_of"] = statements.PermitsOf(s, tables, room)
 	all["keep_permit"] = statements.KeepPermit(s, tables)
 	all["free_permit"] = statements.FreePermit(s, tables)
+	all["carry_permit"] = statements.CarryPermit(s, tables)
 	maps.Copy(all, flowStatements(s, room))
 	all["enqueue_plain_meta"] = statements.Enqueue(s, statements.EnqueueParams{Tables: tables, Plain: true, Metadata: true}, room)
 	if s.Caps.Catalog != dialect.PgCatalog {

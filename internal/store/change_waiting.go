@@ -17,6 +17,7 @@ type WaitingChange struct {
 	Unique   sql.Null[string] // its unique key or "", or null if it stays
 	Payload  sql.Null[string] // null if it stays
 	RunAt    sql.Null[int64]  // null if it stays; microseconds since 1970
+	InPlace  bool             // whether the task keeps its place in a sequence
 }
 
 // ChangeWaiting changes a task that waits. It reports false if the task has been claimed or changed since it had
@@ -52,6 +53,9 @@ func (s *Store) ChangeWaiting(ctx context.Context, c WaitingChange) (changed boo
 		}
 		if err == nil && c.RunAt.Valid && found[0].Worker != "" {
 			err = s.recordLost(ctx, x, found)
+		}
+		if err == nil && c.InPlace {
+			err = s.carryPermits(ctx, x, found[0])
 		}
 		if err == nil && now != was {
 			err = s.moveKey(ctx, x, c.TaskID, was, now)

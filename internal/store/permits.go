@@ -51,6 +51,23 @@ func (s *Store) keepPermits(ctx context.Context, x runner, ended []statements.Al
 	})
 }
 
+// carryPermits lets the permits of a task, which waits in its place in a sequence, name the task's next fence.
+func (s *Store) carryPermits(ctx context.Context, x runner, t statements.AllowedTask) error {
+	names := map[string]bool{}
+	for _, name := range heldBy(t.Queue, t.Kind, t.TaskKey) {
+		names[name] = true
+	}
+	return s.eachPermit(ctx, x, names, func(p statements.TakenPermit) error {
+		if p.Key != t.Key {
+			return nil
+		}
+		// A claim that has read the permit before does not get it, by its token.
+		values := statements.Values{"permit": p.ID, "id": p.TaskID, "fence": p.Fence, "next": statements.NextFence(p.Fence), "token": s.rivals.token()}
+		_, err := x.exec(ctx, s.fixed("carry permit", statements.CarryPermit), values, nil)
+		return err
+	})
+}
+
 // FreePermits frees the permits that were kept for claims, up to MaxBatch: their handlers have
 // ended.
 func (s *Store) FreePermits(ctx context.Context, claims []*Claim) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"testing"
@@ -125,6 +126,19 @@ func (q *sequence) replace(key string, delay time.Duration) {
 	receipts, err := q.EnqueueUnique(q.t.Context(), nil, []Entry{entry}, []Unique{{Conflict: ConflictReplace}})
 	if err != nil || receipts[0] != (Receipt{q.ids[0], true}) {
 		q.t.Fatal(receipts, err)
+	}
+}
+
+// change changes the first task, which must wait.
+func (q *sequence) change(c WaitingChange) {
+	q.t.Helper()
+	task, err := q.Task(q.t.Context(), q.ids[0])
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	c.Key, c.Queue, c.TaskKey, c.Payload = Key{TaskID: task.ID, Fence: task.Fence}, task.Queue, task.Key, sql.Null[string]{V: "7", Valid: true}
+	if changed, err := q.ChangeWaiting(q.t.Context(), c); err != nil || !changed {
+		q.t.Fatal(changed, err)
 	}
 }
 
@@ -270,6 +284,19 @@ func TestPlacesInASequence(t *testing.T) {
 				q.replace("b", 0)
 				q.end(q.wantNext("a", 1), statements.StateDone)
 				q.end(q.wantNext("b", 0), statements.StateDone)
+			}},
+			"a task that has begun and gets other arguments keeps its place": {Sequence, func(q *sequence) {
+				q.end(q.wantNext("a", 0), statements.StateOpen)
+				q.change(WaitingChange{InPlace: true})
+				q.end(q.wantNext("a", 0), statements.StateOpen)
+				q.change(WaitingChange{RunAt: sql.Null[int64]{V: 1 << 52, Valid: true}})
+				q.end(q.wantNext("a", 1), statements.StateDone)
+			}},
+			"and so does a dead one that halts it and is retried": {HaltingSequence, func(q *sequence) {
+				q.end(q.wantNext("a", 0), statements.StateDead)
+				q.retry(0, 0)
+				q.change(WaitingChange{InPlace: true})
+				q.end(q.wantNext("a", 0), statements.StateDone)
 			}},
 			"a snoozed task keeps its place": {Sequence, func(q *sequence) {
 				q.settle(q.wantNext("a", 0), statements.StateSnoozed, -1, time.Hour)

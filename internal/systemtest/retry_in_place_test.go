@@ -2,6 +2,7 @@ package systemtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -59,6 +60,42 @@ func TestRetryInPlace(t *testing.T) {
 		}
 		if got := fmt.Sprint(order); got != "[1 2 3 4 0]" {
 			t.Errorf("tasks ran in the order %s", got)
+		}
+	})
+}
+
+// TestChangeInPlace: the first task of a sequence has failed, and gets other arguments. It runs before the tasks after it.
+func TestChangeInPlace(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q := migratedQueue(t, testdb.Open(t, engine), falldue.Config{Concurrency: 1})
+		kind := falldue.NewKind[string]("event", falldue.KindConfig{
+			Policy: backoff.Constant(time.Hour), Limits: []falldue.Limit{falldue.InOrder()},
+		}).KeyedBy(func(string) string { return "a" })
+		receipts, err := kind.EnqueueMany(t.Context(), q, []string{"bad", "second"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran := make(chan string, len(receipts))
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
+			if task.Args == "bad" {
+				return errors.New("bad")
+			}
+			ran <- task.Args
+			return nil
+		})
+		stop := runUntil(t, q)
+		defer stop()
+		first := receipts[0].ID
+		waitFor(t, "the first task to fail", func() bool { return info(t, q, first).LastError != "" })
+		o := ops.New(q)
+		if err := errors.Join(o.ChangeTask(t.Context(), first, ops.TaskChange{Args: "good"}), o.RunNow(t.Context(), first)); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"good", "second"} {
+			if got := within(t, ran, "the next task"); got != want {
+				t.Errorf("%q ran, want %q", got, want)
+			}
 		}
 	})
 }
