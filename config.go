@@ -86,9 +86,9 @@ type Config struct {
 	// MaxStuck is how many handlers that were given up can continue at the same time. With one more, Run stops and
 	// returns an error that wraps [ErrStuck], so that the process can restart. Defaults to 10. A negative value means 0.
 	MaxStuck int
-	// OnStuck decides the outcome of a task whose handler is given up. It returns the error with which
-	// the run ends, such as [Discard] of err. Nil stands for err itself: the attempt has failed, or is
-	// not counted if the worker stops. Defaults to nil: the attempt fails.
+	// OnStuck decides the outcome of a task whose handler is given up. It returns the error with which the run ends,
+	// such as [Discard] of err. If it returns nil, the run ends with err: the attempt fails or, if the worker stops, is
+	// not counted. Defaults to nil: the attempt fails.
 	OnStuck func(run RunInfo, err error) error
 	// DoneRetention is how long done tasks stay in the table with their results, unless their kind sets its own
 	// ([KindConfig]): up to 36,500 days, [Forever], or [DeleteImmediately]. Defaults to DeleteImmediately.

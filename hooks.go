@@ -17,7 +17,7 @@ type Event struct {
 	Err error
 	// Took is how long the handler ran, with its middleware.
 	Took time.Duration
-	// Next is how long after its end the task falls due again, or 0 if it does not. A changed policy changes that time.
+	// Next is how long after the run the task falls due again, or 0 if it does not. A changed policy changes that time.
 	Next time.Duration
 }
 
@@ -62,8 +62,8 @@ type StatementStats struct {
 	// Recovered is the number of claimed tasks that another worker had claimed and lost, for example because it died.
 	// That worker might send no event for the loss.
 	Recovered int
-	// Lost is the number of tasks that are not tried again, and Locked is the number of tasks that are. Tasks includes
-	// both.
+	// Lost is the number of tasks that no longer belong to the worker, and Locked is the number of tasks whose rows are
+	// locked, which are tried again. Tasks includes both.
 	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration

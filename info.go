@@ -18,8 +18,8 @@ const (
 	StateBlocked State = statements.StateBlocked
 	// StateOpen tasks wait or run. A waiting task is due when its policy's delay has passed.
 	StateOpen State = statements.StateOpen
-	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze] or [RetryAfter], or because their worker
-	// stopped while they ran. With [KindConfig].ImmediateLostRetries, a running task can have this state, too.
+	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze], [Again] or [RetryAfter], or because their
+	// worker stopped while they ran. With [KindConfig].ImmediateLostRetries, a running task can have this state, too.
 	StateSnoozed State = statements.StateSnoozed
 	// StateDone tasks succeeded. They are kept for their DoneRetention.
 	StateDone State = statements.StateDone
@@ -172,7 +172,7 @@ const (
 	PhaseScheduled Phase = "scheduled"
 	// PhaseBackingOff tasks have failed, or their worker died. They wait for the delay of their policy.
 	PhaseBackingOff Phase = "backing_off"
-	// PhaseSnoozed tasks wait because their handler returned [Snooze] or [RetryAfter].
+	// PhaseSnoozed tasks wait because their handler returned [Snooze], [Again] or [RetryAfter].
 	PhaseSnoozed Phase = "snoozed"
 	// PhasePaused tasks are due, but paused.
 	PhasePaused Phase = "paused"

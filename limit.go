@@ -82,7 +82,7 @@ type ConcurrencyLimit struct{ limit }
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
 // PerKey returns a limit that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
-// ([KeyOf]), the tasks of each value of that part count. Tasks without a key, or without the part, are not limited.
+// ([KeyOf]), it counts the tasks of each value of that part. Tasks without a key, or without the part, are not limited.
 func (l ConcurrencyLimit) PerKey(part ...string) ConcurrencyLimit {
 	l.limit = l.perKeyOr(part)
 	return l
@@ -105,7 +105,7 @@ func (l RateLimit) Burst(n int) RateLimit {
 }
 
 // PerKey returns a rate that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
-// ([KeyOf]), the tasks of each value of that part count. Tasks without a key, or without the part, are not limited.
+// ([KeyOf]), it counts the tasks of each value of that part. Tasks without a key, or without the part, are not limited.
 func (l RateLimit) PerKey(part ...string) RateLimit {
 	l.limit = l.perKeyOr(part)
 	return l

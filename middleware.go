@@ -183,9 +183,9 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 //     handler does not run if next is not called.
 //   - After a panic of the handler or of inner middleware, next returns an error that wraps
 //     a [PanicError]. A panic of the function itself fails the attempt likewise.
-//   - The errors of next match the handler's in errors.Is and errors.As, and wrap
-//     [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if that has ended the handler's
-//     context. [Run.Outcome] returns how the run would end with them.
+//   - The error of next matches the handler's error in errors.Is and errors.As. It also wraps
+//     [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if one of these has ended the handler's
+//     context. [Run.Outcome] returns how the run would end with the error of next.
 //
 // [KindConfig].Timeout limits only the handler inside.
 type Middleware func(next HandlerFunc) HandlerFunc

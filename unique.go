@@ -65,9 +65,8 @@ const (
 	ConflictFail
 	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the due
 	// time of the new task, and keeps its ID, queue, priority, attempts and everything else. If the holder runs, the new
-	// task is stored and takes the key. If the holder is finished and its time For has not passed, the new task is
-	// skipped. A holder that has run before, such as one that waits for a retry, may have a place in the sequence of its
-	// EnqueueOptions.Key: if the new task has another key, the error wraps [ErrInvalid].
+	// task is stored and takes the unique key. If the holder is finished, and the time of Unique.For has not passed, the
+	// new task is skipped. In a sequence ([InOrder]), the new EnqueueOptions.Key and due time decide the holder's place.
 	ConflictReplace
 )
 

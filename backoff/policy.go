@@ -100,8 +100,8 @@ func (p Policy) Jitter() sqlgen.Formula { return p.orDefault().jitter }
 // one more than the number of retries. 0 means no limit.
 func (p Policy) MaxAttempts() int { return p.orDefault().maxAttempts }
 
-// MaxElapsed returns the time after the start of its first attempt in which a task can be retried. A task is given up
-// if its next attempt would begin later. 0 means no limit.
+// MaxElapsed returns how long a task can be retried, from the start of its first attempt. A task is given up if its
+// next attempt would begin later. 0 means no limit.
 func (p Policy) MaxElapsed() time.Duration { return p.orDefault().maxElapsed }
 
 // StartWithin returns how long after its due time a task may begin its first attempt.

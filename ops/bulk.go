@@ -51,8 +51,8 @@ type BulkReport struct {
 	// After is the ID up to which all tasks have been examined. To continue there, set
 	// BulkOptions.After to After.
 	After int64
-	// DueFrom is when the next task would fall due by Spread.Rate: Spread.From for a call
-	// that continues. It is zero in a dry run, and without a rate.
+	// DueFrom is when the next task would fall due by Spread.Rate. To continue, set Spread.From
+	// to DueFrom. It is zero in a dry run, and without a rate.
 	DueFrom time.Time
 	// Complete reports whether all tasks have been examined.
 	Complete bool
@@ -104,8 +104,8 @@ func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bul
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
-// RunNowMany makes the waiting tasks that match a filter due. A waiting task backs off after a failure, is snoozed or
-// was enqueued for later. The attempts, the policies and the places in sequences of the tasks stay. Due and running
+// RunNowMany ends the waits of the tasks that match a filter: it makes tasks due that back off after a failure, are
+// snoozed, or were enqueued for later. The tasks keep their attempts, their policies and their places in sequences. Due and running
 // tasks do not change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due
 // later than before. Otherwise RunNowMany is like [Ops.CancelMany].
 func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {

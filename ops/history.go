@@ -33,7 +33,7 @@ type Span struct {
 	Started, Done, Failed, Dead, Snoozed, Cancelled, Lost int64
 	// Expired is how many tasks had not started in time, and ended without a run.
 	Expired int64
-	// Run is how long handlers ran, and Lag is how long after the due time of their tasks they began.
+	// Run is how long handlers ran, and Lag is the time between a task's due time and the start of its handler.
 	Run, Lag Times
 
 	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of the unfinished and

@@ -14,8 +14,8 @@ import (
 type KindRuns struct {
 	Kind string
 	Runs
-	// Over is the time in which the runs were counted: the last five minutes at most, or about the last 30 seconds if most
-	// attempts failed in that time.
+	// Over is the length of the period in which the runs were counted: up to five minutes, or about 30 seconds if most
+	// attempts failed in the last 30 seconds.
 	Over time.Duration
 }
 

@@ -38,9 +38,9 @@ func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 // of a second.
 //
 // Overdue reads only the beginning of each lane in the index, so the cost does not grow with the number of waiting
-// tasks. If Overdue returns an error, tasks of some queues may be missing from the list. Workers also look for overdue
-// tasks once a minute. They log tasks of a kind that they do not handle if no worker has taken the first of these tasks
-// since the previous look.
+// tasks. If Overdue returns an error, tasks of some queues may be missing from the list. Once a minute,
+// each worker also looks for overdue tasks that it does not handle itself. It logs a warning about a lane if no worker
+// has taken the lane's first task for a minute.
 func (o *Ops) Overdue(ctx context.Context, olderThan time.Duration) ([]Overdue, error) {
 	if err := checkOlderThan(olderThan); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type OverrideOptions struct {
 	IncludeOwn bool
 	// Steps are overrides that later replace the formula passed to SetPolicy, in the order of their times.
 	Steps []OverrideStep
-	// Until is when the override ends automatically, by the database's clock, which must be later than now. The zero time
+	// Until is when the override ends automatically, by the database's clock. It must be later than now. The zero time
 	// means never.
 	Until time.Time
 	// Note is stored with the override.

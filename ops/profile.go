@@ -251,7 +251,7 @@ func (f Forecast) Stalled(p Pace) (kinds []string) {
 func (p *Profile) Policies() Policies { return p.policies }
 
 // Forecast returns when the tasks fall due, minute by minute up to a horizon of 1 minute to 365 days. A horizon of 0
-// means 24 hours. It uses the policies of [Config], and per-task policies.
+// means 24 hours. It uses the policies of [Profile.Policies].
 func (p *Profile) Forecast(horizon time.Duration) (Forecast, error) {
 	horizon, err := validHorizon(horizon)
 	if err != nil {

@@ -25,7 +25,8 @@ type WhyMembers struct {
 	OnDeath flow.OnDeath
 }
 
-// WhyClaim is the latest claim of the task. The condition is met unless a worker runs the task.
+// WhyClaim is the condition that no worker runs the task, with the task's latest claim. It is met if the task has no
+// claim, or if the lease of the claim has ended.
 type WhyClaim struct {
 	// Worker is the ID of the worker that runs the task, or that has lost it, or "".
 	Worker string
@@ -92,7 +93,7 @@ type DueRule struct {
 	// falls due.
 	From time.Time
 	// Workers are the IDs of the workers that have the policy. The list is empty for a per-task policy or a policy from
-	// [Config], unless other workers have Refused the override.
+	// [Ops.WithPolicies], unless other workers have Refused the override.
 	Workers []string
 	// Refused is the reason why Workers cannot apply the override that is set, or "".
 	Refused string

@@ -145,8 +145,8 @@ func (w Worker) Concurrency() (n int) {
 type Pace struct {
 	PerSecond float64            // the pace of all kinds together
 	Kinds     map[string]float64 // the pace of each kind
-	// Over is the time in which the tasks were counted, up to five minutes. Workers can have counted for different times,
-	// and Over is the longest.
+	// Over is the length of the period in which the tasks were counted, up to five minutes. If the periods of the workers
+	// differ, Over is the longest.
 	Over time.Duration
 }
 

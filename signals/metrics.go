@@ -79,7 +79,7 @@ var (
 	tasks = &Metric{Name: "falldue_tasks", OTel: "falldue.tasks", Type: Gauge, Unit: "{task}", State: true,
 		Help: "Estimated number of tasks in each state. An estimate can be up to 90 seconds old.", Labels: []string{"queue", "kind", "state"}}
 	oldestDue = &Metric{Name: "falldue_oldest_due_seconds", OTel: "falldue.oldest_due", Type: Gauge, Unit: "s", State: true,
-		Help: "Longest time for which a task has been due, or 0. Only tasks count that wait for a worker, or behind a dead task of their sequence. Tasks that a pause, a limit or another task of their sequence delays do not count.", Labels: []string{"queue", "kind"}}
+		Help: "Longest time for which a task has been due, or 0. Only tasks that wait for a worker, or behind a dead task of their sequence, count. Tasks that a pause, a limit or another task of their sequence delays do not count.", Labels: []string{"queue", "kind"}}
 	dueTasks = &Metric{Name: "falldue_due_tasks", OTel: "falldue.due_tasks", Type: Gauge, Unit: "{task}", State: true,
 		Help: "Tasks that have been due for more than a second and wait for a worker, or behind a dead task of their sequence. The count stops at 1,000.", Labels: []string{"queue", "kind"}}
 	unhandled = &Metric{Name: "falldue_unhandled", OTel: "falldue.unhandled", Type: Gauge, Unit: "{kind}", State: true,
