@@ -27,7 +27,7 @@ type TaskChange struct {
 	Args any
 	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind returns
 	// one, with the key of [falldue.Kind.KeyedBy]. Other options in Params are ignored. Params and Args cannot both be
-	// set.
+	// set. A task of a flow (package flow) takes no unique key.
 	Params *falldue.EnqueueParams
 }
 
@@ -104,6 +104,9 @@ func (o *Ops) waitingChange(t store.Task, to TaskChange) (c store.WaitingChange,
 	e, err := o.inside.StoredEntry(params)
 	if err != nil {
 		return c, err
+	}
+	if e.Unique != "" && (store.HasMark(t.Metadata, store.MemberMark) || store.HasMark(t.Metadata, store.WaiterMark)) {
+		return c, invalid("Params has Unique: must not be set for task %d, since the task belongs to a flow", t.ID)
 	}
 	c = store.WaitingChange{
 		Key: store.Key{TaskID: t.ID, Fence: t.Fence}, Queue: e.Queue, Priority: e.Priority, RunAt: e.At,

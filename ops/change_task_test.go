@@ -3,10 +3,12 @@ package ops_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
 )
@@ -80,6 +82,34 @@ func TestTasksOfDeadWorkersWaitAfterAChange(t *testing.T) {
 		}
 		if waiting != 2 {
 			t.Errorf("%d tasks wait for later, want 2", waiting)
+		}
+	})
+}
+
+// TestATaskOfAFlowTakesNoUniqueKey: an enqueue that replaces the task would take it out of its flow.
+func TestATaskOfAFlowTakesNoUniqueKey(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k := falldue.NewKind[string]("ship", falldue.KindConfig{})
+		ids, err := flow.Chain(k.Params("first"), k.Params("second")).Enqueue(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, once := ops.New(q), falldue.EnqueueOptions{Unique: falldue.Unique{By: falldue.ByArgs()}}
+		want := fmt.Sprintf("falldue: invalid: Params has Unique: must not be set for task %d, since the task belongs to a flow", ids[0])
+		err = o.ChangeTask(t.Context(), ids[0], ops.TaskChange{Params: new(k.Params("changed", once))})
+		if !errors.Is(err, falldue.ErrInvalid) || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		if err := o.ChangeTask(t.Context(), ids[0], ops.TaskChange{Params: new(k.Params("changed"))}); err != nil {
+			t.Errorf("a change without a unique key: %v", err)
 		}
 	})
 }
