@@ -20,11 +20,9 @@ type Step struct {
 	// Policy has a delay between the delays of the two policies. Everything else is from the new policy. The policy of
 	// the last step is the new policy itself.
 	Policy backoff.Policy
-	// Due is how many tasks fall due in the busiest minute of the step.
+	// Due is how many tasks fall due in the busiest minute of the step. If Due is more than the ramp allows, as many tasks
+	// fall due in that minute under the policy that is already in effect.
 	Due int64
-	// Anyway reports whether Due is more than the ramp allows because as many tasks fall due in that minute under the
-	// policy that is already in effect.
-	Anyway bool
 }
 
 const (
@@ -60,8 +58,7 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 	share, natural := int64(0), int64(0)
 	for minute := range maxRamp {
 		next, due := r.widest(share, minute, perMinute)
-		anyway := next == share && due > perMinute
-		if anyway {
+		if due > perMinute {
 			natural = max(natural, due)
 		}
 		r.fire(next, minute)
@@ -73,9 +70,8 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 			steps = append(steps, Step{After: time.Duration(minute) * time.Minute, Share: float64(next) / float64(r.shares), Policy: policy})
 			share = next
 		}
-		if last := &steps[len(steps)-1]; due > last.Due {
-			last.Due, last.Anyway = due, anyway
-		}
+		last := &steps[len(steps)-1]
+		last.Due = max(last.Due, due)
 		if share == r.shares {
 			return steps, nil
 		}

@@ -328,11 +328,8 @@ func (c candidate) warnOfCrowds(s screen) error {
 	if busiest.Due <= c.rate {
 		return nil
 	}
-	why := "they failed at nearly the same moment, or are due already"
-	if busiest.Anyway {
-		why = fmt.Sprintf("as many fall due without a ramp, under the policy in effect at that time; --ramp %d is lower", c.rate)
-	}
-	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in a minute after %s, more than %s: %s\n", grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate), why)
+	_, err := fmt.Fprintf(s, "warning: %s tasks fall due in a minute after %s, more than %s: as many fall due without a ramp, under the policy in effect at that time; --ramp %[4]d is lower\n",
+		grouped(busiest.Due), words.Span(busiest.After), grouped(c.rate), c.rate)
 	return err
 }
 
