@@ -62,7 +62,7 @@ type Config struct {
 	// the same kind. A worker never claims a last attempt ahead, and releases a task that has waited for a second.
 	MaxPrefetch int
 	// PollInterval is the time between two searches for waiting tasks that the worker has not seen: 1 millisecond to 1
-	// hour, plus up to a tenth at random. A search is one statement for each queue, or a few on MySQL and MariaDB. A
+	// hour, plus up to a tenth at random. A search is one statement for all queues, or a few on MySQL and MariaDB. A
 	// task that the worker has seen starts when it falls due, not at the next search. A worker that listens searches,
 	// too, since plain SQL inserts send no notification. Defaults to 1 second.
 	//
