@@ -42,6 +42,10 @@ func (p *Permit) Begun() bool {
 	return p.State == StateSnoozed || p.State == StateOpen && p.Attempts > 0
 }
 
+// Kept reports whether a permit is kept, see [KeepPermit]. The time of another permit may be in the future, too: the
+// database's clock may have stepped back.
+func (p *Permit) Kept() bool { return p.Token < 0 && p.Until > p.Now }
+
 // IsIn reports whether the task that a permit names may wait in a lane.
 func (p *Permit) IsIn(at Lane) bool { return p.State == at.State && p.Attempts == at.Attempts }
 
@@ -301,7 +305,7 @@ cross join lateral (select id, task_id, fence from {permits} where name = s.name
 func KeepPermit(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {permits} set token = {int :token}, taken_until = {shift {now}, {int :wait}}
-where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and taken_until <= {now}`)
+where id = {int :permit} and task_id = {int :id} and fence = {int :fence} and token >= 0`)
 }
 
 // FreePermit frees a permit that [KeepPermit] has kept. Parameters: permit, id, fence.

@@ -130,3 +130,35 @@ func TestPermitsAreMadeByDemand(t *testing.T) {
 		}
 	})
 }
+
+// TestPermitsAreFreeAfterTheClockStepsBack: the times of permits are then in the future. The permits of ended tasks are free
+// nevertheless, and the permit of a task that is cancelled while it runs is kept.
+func TestPermitsAreFreeAfterTheClockStepsBack(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		for _, form := range []LimitForm{Running, HaltingSequence} {
+			s := stores(t, engine, 1)[0]
+			clock := s.server.Clock()
+			limit := Limit{Form: form, Most: 1}
+			limit.Name, limit.PerKey = LimitName("kind k", form, 0, true, ""), true
+			p := ClaimParams{Queue: "default", Worker: "w", Lease: time.Hour, Limit: 3, Sources: keyed(t, s, 1, 3, limit)}
+			claim := func(want int, when string) []*Claim {
+				t.Helper()
+				result, err := s.ClaimLimited(t.Context(), p)
+				if err != nil || len(result.Claims) != want {
+					t.Fatalf("form %d, %s: %d tasks are claimed, want %d (error %v)", form, when, len(result.Claims), want, err)
+				}
+				s.db.MustExec("update falldue_permits set taken_until = " + clock.Shift(clock.Now, "600000000"))
+				return result.Claims
+			}
+			settleDone(t, s, claim(1, "at first"))
+			running := claim(1, "after the first task has ended")
+			act(t, s, ActCancel, []int64{running[0].ID})
+			claim(0, "while a cancelled task runs")
+			if err := s.FreePermits(t.Context(), running); err != nil {
+				t.Fatal(err)
+			}
+			claim(1, "after the cancelled task has ended")
+		}
+	})
+}

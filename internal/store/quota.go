@@ -193,14 +193,14 @@ func (q *quota) isTaken(p *statements.Permit) bool {
 	case Sequence, HaltingSequence:
 		halts := q.Form == HaltingSequence
 		switch {
-		case p.Live != 0 || p.Until > p.Now || halts && p.State == statements.StateDead:
+		case p.Live != 0 || p.Kept() || halts && p.State == statements.StateDead:
 			return true
 		case p.Begun() || halts && p.State == statements.StateOpen: // the dead task was retried
 			q.holder = p
 		}
 		return false
 	default:
-		return p.Live != 0 || p.Until > p.Now // the permit is kept
+		return p.Live != 0 || p.Kept()
 	}
 }
 
