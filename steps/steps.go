@@ -25,7 +25,7 @@ var (
 // result without calling fn. If fn returns an error, the step has not succeeded. It runs again in the next attempt, or
 // when the handler calls Do with the same name again.
 //
-// fn runs again if its worker dies before the result is recorded. Pass an idempotency key made from
+// fn runs again if its worker dies or loses the lease before the result is recorded. Pass an idempotency key made from
 // Task.ID and the name to systems that accept one.
 //
 // A name has 1 to 100 of the characters A-Z a-z 0-9 . _ : / @ -, and begins with a letter or digit. All steps of
