@@ -30,9 +30,9 @@ func TestPoliciesAreDrawn(t *testing.T) {
 		"no retry":                    {"preview", "delay 1m; attempts 1"},
 		"the longest delays":          {"preview", "36500d"},
 		"a herd":                      {"herd", "visualization_sidekiq", "5m"},
-		"a herd of one":               {"herd", "1s", "--failures", "1", "--attempts", "1"},
+		"a herd of one":               {"herd", "1s", "--failures", "1", "--retries", "1"},
 		"a herd that is given up":     {"herd", "delay 1m; attempts 1"},
-		"more dots than can be drawn": {"herd", "zizq", "--failures", "30000", "--attempts", "2"},
+		"more dots than can be drawn": {"herd", "zizq", "--failures", "30000", "--retries", "2"},
 	} {
 		folder := t.TempDir()
 		svg, image := filepath.Join(folder, "p.svg"), filepath.Join(folder, "p.png")

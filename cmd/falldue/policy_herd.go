@@ -53,7 +53,7 @@ func policyHerdCommand() *cobra.Command {
 		},
 	}
 	countVar(cmd.Flags(), &o.Failures, "failures", 100, 1_000_000, "number of tasks that fail")
-	countVar(cmd.Flags(), &o.Retries, "attempts", 5, 1000, "number of retries of each task")
+	countVar(cmd.Flags(), &o.Retries, "retries", 5, 1000, "number of retries of each task")
 	boundedSpanVar(cmd.Flags(), &o.Bucket, "bucket", time.Minute, time.Millisecond, longestLimit, "length of the intervals in which retries are counted")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the random jitter: the same seed gives the same output")
 	picture.flags(cmd)

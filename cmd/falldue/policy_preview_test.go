@@ -45,7 +45,7 @@ func TestPolicyPreviewPrintsJSONLines(t *testing.T) {
 
 func TestPolicyHerdPrintsTheLoad(t *testing.T) {
 	t.Parallel()
-	got := mustRun(t, "policy", "herd", "visualization_constant", "--failures", "7", "--attempts", "2", "--json")
+	got := mustRun(t, "policy", "herd", "visualization_constant", "--failures", "7", "--retries", "2", "--json")
 	var h struct {
 		With struct {
 			Load []int

@@ -33,6 +33,20 @@ func root() *cobra.Command {
 			cmd.AddCommand(sub)
 		}
 	}
+	cmd.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND|TOPIC]",
+		Short: "Show the help of a command, or a topic",
+		RunE: func(_ *cobra.Command, args []string) error {
+			of, rest, err := cmd.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = noOtherCommand(of, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return of.Help()
+		},
+	})
 	cmd.SetHelpCommandGroupID("set up")
 	cmd.SetCompletionCommandGroupID("set up")
 	cmd.InitDefaultCompletionCmd() // so that it is prepared, too: it takes no unknown shell

@@ -268,6 +268,7 @@ func TestMistakesOfTheCommandLine(t *testing.T) {
 		{exitUsage, `unknown command "nonsense" for "falldue"`, []string{"nonsense"}},
 		{exitUsage, `unknown command "polcy" for "falldue"; did you mean policy?`, []string{"polcy"}},
 		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"policy", "nonsense"}},
+		{exitUsage, `unknown command "nonsense" for "falldue policy"`, []string{"help", "policy", "nonsense"}},
 		{exitUsage, `unknown flag --nonsense`, []string{"ls", "--nonsense"}},
 		{exitUsage, `no database is given; use --dsn, or set FALLDUE_DSN`, []string{"ls"}},
 		{exitUsage, `"x": must be the ID of a task, a whole number above 0`, []string{"show", "x", "--dsn", file}},
