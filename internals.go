@@ -178,7 +178,7 @@ func (s internals) putFlow(ctx context.Context, tx Tx, tasks []EnqueueParams, n 
 	}
 	for i := range tasks {
 		if tasks[i].options().Unique.isSet() {
-			return nil, invalid("task %d, %s, has Unique: must not be set in a flow, since an existing task runs after no other task", i, tasks[i].Kind())
+			return nil, invalid("task %d, %s, has Unique: must not be set in a flow, since an existing task cannot get dependencies", i, tasks[i].Kind())
 		}
 	}
 	p.flow = &flow

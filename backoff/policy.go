@@ -166,7 +166,7 @@ func (p Policy) withError(err error, part string) Policy {
 
 func checkAttempts(n float64) error {
 	if !(n >= 0 && n <= sqlgen.MaxAttempts) || n != math.Trunc(n) {
-		return fmt.Errorf("the limit on attempts is %v: must be a whole number from 0, which means none, to %d", n, sqlgen.MaxAttempts)
+		return fmt.Errorf("the limit on attempts is %v: must be a whole number from 0 (no limit) to %d", n, sqlgen.MaxAttempts)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func checkAttempts(n float64) error {
 // checkSpan returns an error for a limit on time that is out of range.
 func checkSpan(clause string, seconds float64) error {
 	if !(seconds >= 0 && seconds <= sqlgen.MaxDelay) {
-		return fmt.Errorf("the limit on %s is %s: must be from 0, which means none, to %s",
+		return fmt.Errorf("the limit on %s is %s: must be from 0 (no limit) to %s",
 			map[string]string{clauseElapsed: "elapsed time", clauseStart: "the wait for a start"}[clause], secondsText(seconds), secondsText(sqlgen.MaxDelay))
 	}
 	return nil

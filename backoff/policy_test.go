@@ -56,19 +56,19 @@ func TestParseRejectsInvalidText(t *testing.T) {
 		"n; delay n":                `the policy has two clauses "delay"`,
 		"n; attempts 3; attempts 3": `the policy has two clauses "attempts"`,
 		"n; foo 3":                  `unknown clause "foo 3"; a clause begins with one of delay, jitter, attempts, elapsed, start`,
-		"n; attempts -1":            "the limit on attempts is -1: must be a whole number from 0, which means none, to 2147483647",
+		"n; attempts -1":            "the limit on attempts is -1: must be a whole number from 0 (no limit) to 2147483647",
 		"n; attempts 2.5":           "the limit on attempts is 2.5",
 		"n; attempts 1e10":          "the limit on attempts is 1e+10",
 		"n; attempts n":             "a limit must be a constant, not n",
-		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s: must be from 0, which means none, to 36500d",
-		"n; start 0 - 1s":           "the limit on the wait for a start is -1s: must be from 0, which means none, to 36500d",
+		"n; elapsed 0 - 1s":         "the limit on elapsed time is -1s: must be from 0 (no limit) to 36500d",
+		"n; start 0 - 1s":           "the limit on the wait for a start is -1s: must be from 0 (no limit) to 36500d",
 		"n; elapsed 36501d":         "the limit on elapsed time is 3153686400s",
 		"delay delay":               `formula "delay delay", byte 6: delay may be used only in a jitter`,
 		"n; jitter 2 ^":             `formula "n; jitter 2 ^", byte 13: found the end`,
 		"n; jitter x":               `byte 10: unknown name "x"`,
 		"arctan(max=n)":             "byte 11: an argument must be a constant, without n and delay",
 		strings.Repeat(" ", 10000):  "the text has 10000 bytes; a policy has at most 8448",
-		"1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-2)))))))": "nests divisors that may be 0 more than 6 deep",
+		"1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-1/(n-2)))))))": "divisors that can be 0 are nested more than 6 deep",
 	} {
 		p, err := backoff.Parse(text)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "backoff: ") {

@@ -135,7 +135,7 @@ func (p *Profile) replaced(s falldue.Subject) *Override {
 // covers returns an error if the profile does not have the tasks of a subject.
 func (p *Profile) covers(s falldue.Subject) error {
 	if s.Key != "" && p.key == "" {
-		return errors.New("ops: the subject has a key, and the profile is of all keys: read the profile with ProfileKey")
+		return errors.New("ops: the subject has a key, but the profile covers all keys: read the profile with ProfileKey")
 	}
 	return nil
 }

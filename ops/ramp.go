@@ -77,9 +77,9 @@ func (p *Profile) Ramp(kind string, to backoff.Policy, perMinute int64) ([]Step,
 		}
 	}
 	if natural > 0 {
-		return nil, fmt.Errorf("ops: at %d tasks a minute the ramp does not end within %d hours: up to %d tasks a minute fall due without a ramp, under the policy in effect; allow more than that", perMinute, maxRamp/60, natural)
+		return nil, fmt.Errorf("ops: at %d tasks a minute the ramp does not end within %d hours: up to %d tasks fall due in a minute even without a ramp; allow more than that", perMinute, maxRamp/60, natural)
 	}
-	return nil, fmt.Errorf("ops: at %d tasks a minute the ramp takes more than %d hours", perMinute, maxRamp/60)
+	return nil, fmt.Errorf("ops: at %d tasks a minute the ramp takes more than %d hours; allow more than that", perMinute, maxRamp/60)
 }
 
 // ramp is how far the tasks of a kind have come on the way from one policy to another.
@@ -113,7 +113,7 @@ func (p *Profile) newRamp(kind string, to backoff.Policy) (*ramp, backoff.Policy
 		}
 	}
 	if !known {
-		return nil, from, fmt.Errorf("ops: the policy of kind %s is not known", kind)
+		return nil, from, fmt.Errorf("ops: the policy of kind %s is not known, since no live worker handles the kind: set it with Ops.WithPolicies", kind)
 	}
 	for i := range r.groups {
 		g := &r.groups[i]
@@ -184,7 +184,7 @@ func (r *ramp) mix(from, to backoff.Policy, share int64) (backoff.Policy, error)
 	}
 	policy, err := backoff.Parse(text)
 	if err != nil {
-		return policy, fmt.Errorf("ops: a policy between the two: %w", err)
+		return policy, fmt.Errorf("ops: a policy between the current and the new one: %w", err)
 	}
 	if jitter := to.Jitter(); !jitter.IsZero() {
 		policy = policy.WithJitter(jitter.String())

@@ -54,7 +54,7 @@ const maxDivisions = 6
 
 var (
 	errTooLarge  = errors.New("sqlgen: the formula is too large with the delay inserted into the jitter; name the delay less often")
-	errDivisions = fmt.Errorf("sqlgen: the formula nests divisors that may be 0 more than %d deep; keep them from 0 with max", maxDivisions)
+	errDivisions = fmt.Errorf("sqlgen: divisors that can be 0 are nested more than %d deep; keep divisors above 0 with max, as in 1 / max(n, 1)", maxDivisions)
 )
 
 func compile(e Expr, g guard) (Formula, error) {

@@ -25,7 +25,7 @@ func DoFrom[C, T, A any](ctx context.Context, t falldue.Task[A], name string, fn
 		c := &Cursor[C]{step: step, name: name}
 		if saved := step.Cursor(); saved != nil {
 			if c.at, err = storable.Decoder[C]()(saved); err != nil {
-				return nil, invalid("cursor of step %q: must be a %T: %w", name, c.at, err)
+				return nil, invalid("the saved cursor of step %q does not decode into %T: %w", name, c.at, err)
 			}
 		}
 		return finish(ctx, step, name, func() (T, error) { return fn(ctx, c) })

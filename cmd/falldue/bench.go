@@ -19,7 +19,7 @@ func benchCommand() *cobra.Command {
 	var yes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how many tasks this server can insert and run",
+		Short: "Measure how many tasks per second this server can insert and run",
 		Long: "Measure how many tasks a process can insert and run on this server, with handlers that\n" +
 			"do nothing, and how soon a worker starts a task that another process enqueues. The command\n" +
 			"creates separate tables, and drops them at the end, even if you interrupt it. The\n" +

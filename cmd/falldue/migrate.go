@@ -182,7 +182,7 @@ func migrateDumpCommand(p *place) *cobra.Command {
 	engineFlag(cmd, &engine)
 	cmd.Flags().StringVar(&format, "format", string(migrations.Goose), "format of the files: "+formats())
 	complete(cmd, "format", formatNames()...)
-	cmd.Flags().StringVar(&start, "start", "1", "number of the first file, or timestamp for the current time, as in 20060102150405")
+	cmd.Flags().StringVar(&start, "start", "1", "number of the first file, or \"timestamp\" for a number made from the current time, such as 20261211140200")
 	cmd.Flags().StringVar(&folder, "dir", "", "write files to this `folder` (default print to standard output)")
 	return cmd
 }

@@ -21,7 +21,7 @@ func startNumber(start string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(start, 10, 64)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("start %q: must be a number above 0, or timestamp", start)
+		return 0, fmt.Errorf("--start %q: must be a number above 0, or \"timestamp\"", start)
 	}
 	return n, nil
 }

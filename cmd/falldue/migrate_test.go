@@ -97,17 +97,17 @@ func TestMigrateErrorsNameTheMistake(t *testing.T) {
 	mustRun(t, "migrate", "up", "--dsn", "sqlite:"+file)
 	before := tablesOf(t, file)
 	for want, args := range map[string][]string{
-		"no database is given; use --dsn, or set FALLDUE_DSN":                                                          {"up"},
-		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes": {"down", "--dsn", file},
-		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                             {"up", "--dsn", file, "--driver", "oracle"},
-		"no driver for a DSN that begins with redis://: must be":                                                       {"up", "--dsn", "redis://localhost/shop"},
-		"the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be":                  {"up", "--dsn", "nonsense"},
-		`start "0": must be a number above 0, or timestamp`:                                                            {"dump", "--engine", "sqlite", "--start", "0"},
-		`table prefix "a-b": must be`:                                                                                  {"up", "--dsn", file, "--prefix", "a-b"},
-		`schema "s": must be empty: only PostgreSQL supports it, not sqlite`:                                           {"up", "--dsn", file, "--schema", "s"},
-		`--engine "oracle": must be postgres, mysql, mariadb, sqlite or tidb`:                                          {"dump", "--engine", "oracle"},
-		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                        {"dump", "--engine", "sqlite", "--format", "flyway"},
-		`--engine is missing: must be postgres, mysql, mariadb, sqlite or tidb`:                                        {"dump"},
+		"no database is given; use --dsn, or set FALLDUE_DSN":                                                             {"up"},
+		"down drops the tables of falldue, whose names begin with falldue_, and the tasks in them; confirm with --yes":    {"down", "--dsn", file},
+		`unknown driver "oracle"; the drivers are [postgres mysql sqlite]`:                                                {"up", "--dsn", file, "--driver", "oracle"},
+		"no driver for a DSN that begins with redis://: must be":                                                          {"up", "--dsn", "redis://localhost/shop"},
+		"the DSN is neither a URL nor the path of an existing file (a new SQLite file needs the prefix sqlite:): must be": {"up", "--dsn", "nonsense"},
+		`--start "0": must be a number above 0, or "timestamp"`:                                                           {"dump", "--engine", "sqlite", "--start", "0"},
+		`table prefix "a-b": must be`:                                                                                     {"up", "--dsn", file, "--prefix", "a-b"},
+		`schema "s": must be empty: only PostgreSQL supports it, not sqlite`:                                              {"up", "--dsn", file, "--schema", "s"},
+		`--engine "oracle": must be postgres, mysql, mariadb, sqlite or tidb`:                                             {"dump", "--engine", "oracle"},
+		`unknown format "flyway"; the formats are [goose golang-migrate atlas]`:                                           {"dump", "--engine", "sqlite", "--format", "flyway"},
+		`--engine is missing: must be postgres, mysql, mariadb, sqlite or tidb`:                                           {"dump"},
 		`unknown flag --dsn`: {"dump", "--engine", "sqlite", "--dsn", file},
 		`table prefix "": must be 1 to 40 letters, digits or underscores, and must not start with a digit`: {"dump", "--engine", "sqlite", "--prefix", ""},
 	} {

@@ -34,9 +34,9 @@ func policyEvalCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "eval FORMULA",
-		Short: "Print the delay and the jitter for numbers of failures",
-		Long: "Print the delay and the jitter for numbers of failed attempts. The jitter is the width\n" +
-			"of the random part that is added to the delay.\n\n" + policyHelp,
+		Short: "Print the delay and the jitter after each failure",
+		Long: "Print the delay and the jitter after each number of failed attempts. The jitter is the\n" +
+			"width of the random part that is added to the delay.\n\n" + policyHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			policy, err := backoff.Parse(args[0])
@@ -56,7 +56,7 @@ func policyEvalCommand() *cobra.Command {
 			return printEval(cmd.Context(), cmd.OutOrStdout(), policy, ranges, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter, in which the name delay stands for the delay")
+	cmd.Flags().StringVar(&jitter, "jitter", "", "formula for the jitter; the name \"delay\" stands for the delay")
 	cmd.Flags().StringVar(&attempts, "attempts", "1-25", "numbers and ranges of failed attempts, such as 0-30,1000")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line: n, seconds, jitter_seconds")
 	cmd.ValidArgsFunction = presetArguments(0, 1)

@@ -39,7 +39,7 @@ func policyHoldCommand() *cobra.Command {
 	var f setter
 	cmd := &cobra.Command{
 		Use:   "hold SUBJECT until TIME",
-		Short: "Hold back retries until a time",
+		Short: "Hold back retries until a given time",
 		Long: "Hold back retries until TIME: 09:00 local time, 2h or 2d from now, or a time such as\n" +
 			"2026-12-11T14:02:00Z. New tasks still run once, and show whether the outage has ended.\n" +
 			"The hold never makes a task dead. When it ends, all held tasks are due: the command\n" +
@@ -48,7 +48,7 @@ func policyHoldCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] != "until" {
-				return mistake(fmt.Errorf("%q: must be until and a time, such as: policy hold charge until 09:00", strings.Join(args[1:], " ")))
+				return mistake(fmt.Errorf("%q: must be \"until\" and a time, such as: policy hold charge until 09:00", strings.Join(args[1:], " ")))
 			}
 			f.until = args[2]
 			return f.set(cmd, args[0], func(*ops.Profile, ops.Override) ([]ops.OverrideStep, error) {
@@ -67,13 +67,13 @@ func policyRampCommand() *cobra.Command {
 		Short: "Release due tasks gradually, then restore the policy",
 		Long: "Release waiting tasks gradually over TIME: those that are due under the program's\n" +
 			"policy, or fall due within TIME. The longest overdue come first, and each step has the\n" +
-			"same number. TIME is at least 5 seconds. The ramp replaces a \"policy hold\" or\n" +
-			"\"policy slow\", and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+			"same number of tasks. TIME is at least 5 seconds. The ramp replaces a \"policy hold\"\n" +
+			"or \"policy slow\", and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[1] != "over" {
-				return mistake(fmt.Errorf("%q: must be over and a duration, such as: policy ramp charge over 30m", strings.Join(args[1:], " ")))
+				return mistake(fmt.Errorf("%q: must be \"over\" and a duration, such as: policy ramp charge over 30m", strings.Join(args[1:], " ")))
 			}
 			over, err := ops.ParseDuration(args[2])
 			if err != nil || over < ops.MinRelease || over > ops.MaxRelease {

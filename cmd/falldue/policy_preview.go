@@ -54,7 +54,7 @@ func policyPreviewCommand() *cobra.Command {
 	countVar(cmd.Flags(), &retries, "retries", 25, 1_000_000, "number of retries to show")
 	cmd.Flags().StringVar(&from, "from", "", "time of the first failure, such as 2026-12-11T14:02:00Z (default now)")
 	picture.flags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest; and one per policy with its end")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per retry: policy, n, and seconds of delay, jitter, earliest, latest; and one per policy with the end of its retries")
 	cmd.ValidArgsFunction = presetArguments(0, 0)
 	return cmd
 }

@@ -37,7 +37,7 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `kind "a b": must be`, []string{"set", "a b", "4 * original"}},
 			{exitUsage, `"4": must be a factor above 0 and at most 1,000,000, such as 4x`, []string{"slow", "mail", "4"}},
 			{exitUsage, `"0x": must be a factor above 0`, []string{"slow", "mail", "0x"}},
-			{exitUsage, `"till 09:00": must be until and a time`, []string{"hold", "mail", "till", "09:00"}},
+			{exitUsage, `"till 09:00": must be "until" and a time`, []string{"hold", "mail", "till", "09:00"}},
 			{exitUsage, `"9 o'clock" is not a time of day such as 09:00`, []string{"hold", "mail", "until", "9 o'clock"}},
 			{exitUsage, `over "lunch": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "lunch"}},
 			{exitUsage, `over "0s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "0s"}},

@@ -44,13 +44,15 @@ Write -- before a FORMULA that begins with a minus sign.`,
 
   mail, or kind:mail         tasks of a kind
   queue:images               tasks in a queue
-  key:customer:42            tasks with a task key
-  key:tenant=42              tasks whose keys have a part
+  key:customer:42            tasks with this task key
+  key:tenant=42              tasks whose keys contain this part, as in tenant=42/user=7
   policy:KEY                 tasks with a per-task policy: KEY is in "ls --json"
-  "queue:default kind:mail"  tasks that match all parts
+  "queue:default kind:mail"  tasks that match all of these
 
 A task waits while any pause matches it. If several overrides match a task, only the
-most specific one applies. Another override for the same SUBJECT replaces the first.`,
+most specific one applies. From the most to the least specific, subjects are a key, a
+per-task policy, a kind and a queue. Another override for the same SUBJECT replaces the
+first.`,
 	}, {
 		Use:   "status",
 		Short: "The exit statuses, for scripts",

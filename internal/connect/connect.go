@@ -168,7 +168,7 @@ func driverOf(name string) (string, error) {
 	case keywordPattern.MatchString(name):
 		return Postgres, nil
 	}
-	return "", fmt.Errorf("the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be %s", forms)
+	return "", fmt.Errorf("the DSN is neither a URL nor the path of an existing file (a new SQLite file needs the prefix sqlite:): must be %s", forms)
 }
 
 func isFile(name string) bool {

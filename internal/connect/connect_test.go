@@ -54,7 +54,7 @@ func TestErrorsListWhatIsAllowed(t *testing.T) {
 	for _, c := range []struct{ driver, dsn, want string }{
 		{"", "", "the DSN is empty: must be postgres://"},
 		{"", "redis://root:secret@localhost/shop", "no driver for a DSN that begins with redis://: must be postgres://"},
-		{"", "nonsense", "the DSN has no scheme, such as sqlite: for a new file, and is not an existing file: must be postgres://"},
+		{"", "nonsense", "the DSN is neither a URL nor the path of an existing file (a new SQLite file needs the prefix sqlite:): must be postgres://"},
 		{"", "shop:secret@localhost/shop", "the DSN has no scheme"},
 		{"", "shop:secret@localhost", "the DSN has no scheme"},
 		{"", t.TempDir(), "the DSN has no scheme"},

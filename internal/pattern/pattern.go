@@ -16,7 +16,7 @@ func Prefix(pattern string) string { return strings.TrimSuffix(pattern, "*") }
 // Check returns an error for a name with a "*" before its end.
 func Check(name string) error {
 	if strings.Contains(Prefix(name), "*") {
-		return errors.New(`a "*" must be the last character, where it stands for one or more`)
+		return errors.New(`a "*" must be the last character; it matches one or more characters`)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (s *Steps) load(ctx context.Context) error {
 	s.rows = make([]store.StepRow, len(list))
 	for i, one := range list {
 		if one.N != i+1 {
-			return fmt.Errorf("%w: task %d has no step %d, and has step %d", ErrChanged, s.Claim.TaskID, i+1, one.N)
+			return fmt.Errorf("%w: the row of step %d is missing, but there is a row of step %d; forget the steps of task %d", ErrChanged, i+1, one.N, s.Claim.TaskID)
 		}
 		s.rows[i] = one.StepRow
 		if s.lost(one.StepRow) {

@@ -15,7 +15,7 @@ type pooled struct {
 	text   string
 }
 
-var errOneStep = errors.New("the driver cannot send a statement with its arguments")
+var errOneStep = errors.New("the driver cannot send a statement and its arguments in one step, as a pooler in transaction mode requires")
 
 // QueryContext implements [driver.StmtQueryContext].
 func (p pooled) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {

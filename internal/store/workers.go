@@ -147,7 +147,7 @@ func (s *Store) SeeWorker(ctx context.Context, w Worker, recent Recent) (stored 
 func valuesOf(w Worker, recent Recent) (statements.Values, error) {
 	text, err := json.Marshal(recent)
 	if err != nil {
-		return nil, fmt.Errorf("falldue: encode what runs and how runs have ended: %w", err)
+		return nil, fmt.Errorf("falldue: encode the running tasks and recent outcomes of a worker: %w", err)
 	}
 	w.Recent = sql.Null[string]{V: string(text), Valid: true}
 	values := statements.Values{}

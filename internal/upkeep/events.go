@@ -47,7 +47,7 @@ func (e events) announceFailed(err error, again bool) {
 
 // overdue reports tasks that no worker takes.
 func (e events) overdue(g overdue.Group) {
-	e.log.Warn("falldue: tasks have been due for more than a minute, and no worker takes the first of them",
+	e.log.Warn("falldue: tasks have been due for more than a minute, and no worker has taken the oldest one",
 		"queue", g.Queue, "kind", g.Kind, "tasks", g.Tasks, "counted_up_to", overdue.Most, "due_since", g.DueSince)
 }
 
