@@ -45,7 +45,7 @@ Write -- before a FORMULA that begins with a minus sign.`,
   mail, or kind:mail         tasks of a kind
   queue:images               tasks in a queue
   key:customer:42            tasks with this task key
-  key:tenant=42              tasks whose keys contain this part, as in tenant=42/user=7
+  key:tenant=42              tasks with this key part, as in tenant=42/user=7
   policy:KEY                 tasks with a per-task policy: KEY is in "ls --json"
   "queue:default kind:mail"  tasks that match all of these
 

@@ -222,7 +222,7 @@ func (s *Store) spellLane(r row, h *Head) {
 	}
 	for _, v := range r {
 		if b, ok := v.([]byte); ok {
-			h.Corrupt = fmt.Errorf("a blob, %.100q, in place of a text", b)
+			h.Corrupt = fmt.Errorf("a blob, %.100q, instead of a text", b)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		}
 		got := received(lines)
 		for i, line := range got {
-			if i >= len(want) || !strings.Contains(line, "no worker takes") || !strings.HasSuffix(line, want[i]) {
+			if i >= len(want) || !strings.Contains(line, "no worker has taken") || !strings.HasSuffix(line, want[i]) {
 				t.Errorf("it warns: %s", line)
 			}
 		}
@@ -95,7 +95,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		broken.Store(true)
 		time.Sleep(overdueEvery + overdueEvery/10)
 		synctest.Wait()
-		if list := strings.Join(received(lines), ""); !strings.Contains(list, "this queue cannot be swept") || strings.Count(list, "no worker takes") < len(want) {
+		if list := strings.Join(received(lines), ""); !strings.Contains(list, "this queue cannot be swept") || strings.Count(list, "no worker has taken") < len(want) {
 			t.Errorf("a queue that cannot be swept keeps it from the others: %s", list)
 		}
 		away.Store(true)
