@@ -53,9 +53,9 @@ type TaskInfo struct {
 	// Fence increases with each claim of the task, with a cancel, with [ConflictReplace], and with the retry of a done
 	// task.
 	Fence int64
-	// UpdatedAt is the start of the task's wait: for a new task its start time, after a failure the time of the failure
-	// plus the jitter, for a running task the end of its lease, for a snoozed task the end of the snooze. For a
-	// finished task it is when the task finished.
+	// UpdatedAt is the start of the task's wait: the start time of a new task, or the time of the last failure plus the
+	// jitter. For a running task, it is the end of the lease, and for a snoozed task the end of the snooze. For a
+	// finished task, it is when the task finished.
 	UpdatedAt time.Time
 	// CreatedAt is when the task was enqueued.
 	CreatedAt time.Time

@@ -116,8 +116,8 @@ type OrderLimit struct{ limit }
 
 // InOrder runs the tasks of a key one after the other, as a sequence, in the order in which they fall due. The next
 // task starts when the one before it is done, dead, cancelled or deleted. A task that failed or was snoozed keeps its
-// place, and the others wait for it. Tasks that fall due at the same time are in the order of their enqueues, if each
-// transaction has committed before the next enqueue begins, and within a call in the order of its arguments.
+// place, and the others wait for it. Tasks that fall due at the same time run in the order of their enqueues, if each
+// transaction has committed before the next enqueue begins. Tasks of one call run in the order of its arguments.
 //
 // Each queue, priority and per-task policy of a key has a separate order: tasks of a key in two queues run one
 // at a time, but in no particular order between the queues. Tasks without a key have no order. InOrder is a limit for

@@ -17,9 +17,9 @@ import (
 type Effect struct {
 	Subject falldue.Subject
 	// Diff counts the tasks that follow the override and whose policies are known. Its Kind is the subject's. Own is how
-	// many tasks have a per-task policy, which they keep. For an override with steps, AtOnce and Exhausted are the numbers
-	// of the step with the most such tasks, and Sooner and Later are the numbers of the first step. After includes all
-	// steps, and the end of the override.
+	// many tasks have a per-task policy, which they keep. For an override with steps, AtOnce and Exhausted are counted in
+	// the step with the most such tasks, and Sooner and Later in the first step. After includes all steps, and the end of
+	// the override.
 	Diff
 	// Unknown is the number of failed tasks that follow the override and whose policy is not known: any of these tasks may
 	// become due immediately. UnknownExhausted is how many of these tasks would have no attempt left.
@@ -33,8 +33,8 @@ type Effect struct {
 	AtEnd int64
 }
 
-// Drastic reports whether the override makes more than a number of tasks due immediately, or more than that number
-// dead. Tasks with an unknown policy count, too.
+// Drastic reports whether more tasks than a given number would become due immediately, or would become dead.
+// Tasks with an unknown policy count, too.
 func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }

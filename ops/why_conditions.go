@@ -130,8 +130,8 @@ type WhyWorker struct {
 // minute old: see [WorkerHandlers].Age.
 type WhyHandlers struct {
 	QueueHandlers
-	// Every is the average time from the end of one run to the end of the next on these workers, measured in the time Over
-	// before their last heartbeats. It is 0 if no run has ended.
+	// Every is the average time from the end of one run to the end of the next on these workers, measured in a period of
+	// length Over before their last heartbeats. It is 0 if no run has ended.
 	Every, Over time.Duration
 }
 
