@@ -46,7 +46,7 @@ const (
 // task without a flow is the task itself. The error wraps [falldue.ErrNotFound] if there is no such task.
 func GraphOf(ctx context.Context, q *falldue.Queue, id int64, most int) (Graph, error) {
 	if most < 1 || most > GraphMost {
-		return Graph{}, fmt.Errorf("%w: most %d: must be 1 to %d", falldue.ErrInvalid, most, GraphMost)
+		return Graph{}, fmt.Errorf("%w: most is %d: must be 1 to %d", falldue.ErrInvalid, most, GraphMost)
 	}
 	s := hooks.StoreOf(q)
 	root, err := s.Task(ctx, id)

@@ -26,8 +26,8 @@ func policyHerdCommand() *cobra.Command {
 		Use:   "herd FORMULA...",
 		Short: "Show the retry load after tasks fail at the same time",
 		Long: "Show the load of retries after tasks fail at the same time and their retries fail,\n" +
-			"too, with and without the policy's jitter. Handlers take no time. The chart shows the\n" +
-			"load with jitter.\n\n" + policyHelp,
+			"too, with and without the policy's jitter. The numbers assume that handlers take no\n" +
+			"time. The chart shows the load with jitter.\n\n" + policyHelp,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if picture.set() {

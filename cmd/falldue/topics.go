@@ -65,7 +65,7 @@ first.`,
     %s
     %s
     %s
-  130  after Ctrl-C, which loses nothing`,
+  130  after Ctrl-C; no task is lost`,
 			spaced(exitNotFound), spaced(exitAttention), spaced(exitBroken), spaced(exitWaits)),
 	}}
 }

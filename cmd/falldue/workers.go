@@ -21,7 +21,7 @@ func workersCommand() *cobra.Command {
 	var kinds, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "List workers, their kinds, and their differences",
+		Short: "List workers, and kinds with different policies",
 		Long: "List the workers, which send a heartbeat every 15 seconds. A worker that sent none for\n" +
 			"a minute is lost: it has died, or cannot reach the database, and stays in the list for\n" +
 			"an hour. Status 4 means that a worker is lost, that a kind has tasks and no live\n" +
