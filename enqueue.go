@@ -48,8 +48,8 @@ func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ..
 // PostgreSQL through COPY if the driver supports it, as lib/pq and package pgxqueue do. Errors
 // are as for [Kind.Enqueue].
 //
-// Of several tasks with one unique key, only the first is stored. With [ConflictReplace], it gets
-// the payload, the metadata, the key and the due time of the last one.
+// Of several tasks with the same unique key, only the first is stored. With [ConflictReplace], it gets
+// the payload, the metadata, the task key ([EnqueueOptions].Key) and the due time of the last of them.
 func (k Kind[A]) EnqueueMany(ctx context.Context, q *Queue, args []A, opts ...EnqueueOptions) ([]Receipt, error) {
 	return k.enqueue(ctx, q, nil, args, opts)
 }

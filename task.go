@@ -39,7 +39,7 @@ type RunInfo struct {
 	// the database's clock.
 	CreatedAt, DueAt time.Time
 	// ReadyAt is the last time after DueAt at which a limit held the task back, as far as this worker knows, or else
-	// DueAt. ReadyAt.Sub(DueAt) is the wait for limits and for earlier tasks of the sequence.
+	// DueAt. ReadyAt.Sub(DueAt) is the wait for limits and, with [InOrder], for earlier tasks of the same key.
 	ReadyAt time.Time
 	// StartedAt is when this run began, by an estimate of the database's clock. StartedAt.Sub(ReadyAt) is the wait for a
 	// worker, including pauses. StartedAt is zero for a run that did not begin.

@@ -158,7 +158,7 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = pg_catalo
 	if err != nil || found == "" || found == first {
 		return err
 	}
-	return fmt.Errorf("migrations: the search path begins with schema %q, and the tables are in schema %q: set Schema to one of them", first, found)
+	return fmt.Errorf("migrations: the search path begins with schema %q, but the tables are in schema %q: set Schema to %[2]q to use these tables, or to %[1]q to create new tables", first, found)
 }
 
 // Down reverts all migrations, and returns how many migrations it reverted. It drops the tables with all their data.

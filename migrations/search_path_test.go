@@ -42,7 +42,7 @@ func TestTablesOfAnotherSchemaAreNotShared(t *testing.T) {
 	if !strings.Contains(dsn, "?") {
 		both = dsn + "?search_path=app,public"
 	}
-	if _, err := up(both, tables); err == nil || !strings.Contains(err.Error(), `the search path begins with schema "app", and the tables are in schema "public": set Schema to one of them`) {
+	if _, err := up(both, tables); err == nil || !strings.Contains(err.Error(), `the search path begins with schema "app", but the tables are in schema "public": set Schema to "public" to use these tables, or to "app" to create new tables`) {
 		t.Errorf("error %v", err)
 	}
 	tables.Schema = "public"

@@ -21,7 +21,7 @@ type Failures struct {
 	// Tasks is the number of tasks in Groups, and More reports whether there are failed tasks that have not been read.
 	Tasks int
 	More  bool
-	// At is the time of the database's clock, or zero if nothing was read.
+	// At is when the tasks were read, by the database's clock, or zero if none were read.
 	At time.Time
 }
 

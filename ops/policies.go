@@ -79,8 +79,8 @@ func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	return policy, true
 }
 
-// Code returns the policy of a task without overrides, which is the per-task policy or the kind's, and reports whether
-// it is known.
+// Code returns a task's policy, ignoring overrides: its per-task policy, or else its kind's policy. Code also reports
+// whether this policy is known.
 func (p Policies) Code(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.given(t.Kind, t.Policy); !known && t.Policy == "" {
 		policy, known = p.announced[t.Kind]

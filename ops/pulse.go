@@ -55,7 +55,7 @@ func rateBetween(before, after Worker) Rate {
 
 // Pulse is the state of queues and workers at a moment.
 type Pulse struct {
-	// At is the time of the database's clock.
+	// At is when the state was read, by the database's clock.
 	At time.Time
 	// Workers are the live workers.
 	Workers []Worker

@@ -73,7 +73,7 @@ func dashCommand() *cobra.Command {
 	flags.StringSliceVar(&d.trust, "trust-proxy", nil, "addresses of the proxies that may set --user-header, such as 10.0.0.0/8")
 	flags.BoolVar(&d.noAuth, "no-auth", false, "let anyone who can connect to the --listen address use the page")
 	flags.BoolVar(&d.hide, "hide-payloads", false, "hide payloads, results, metadata and errors")
-	flags.BoolVar(&d.metrics, "metrics", false, "serve metrics of the database for Prometheus at /metrics")
+	flags.BoolVar(&d.metrics, "metrics", false, "serve metrics of tasks, queues and schedules for Prometheus at /metrics")
 	flags.StringVar(&d.title, "title", "falldue", "name in the heading")
 	flags.StringVar(&d.badge, "badge", "", "word in a red box in the heading, such as production")
 	return cmd

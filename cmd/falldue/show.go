@@ -74,7 +74,7 @@ func showCommand() *cobra.Command {
 	p.flags(cmd)
 	policies.flag(cmd)
 	countVar(cmd.Flags(), &future, "future", 5, 1_000_000, "number of future attempts to show, up to 1,000,000")
-	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stack traces of panics")
+	cmd.Flags().BoolVar(&stacks, "stacks", false, "show the stack traces of panics and stuck handlers")
 	jsonFlag(cmd, &asJSON, "print one JSON object, with past and future attempts")
 	return cmd
 }

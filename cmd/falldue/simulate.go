@@ -68,7 +68,7 @@ func (s *simulator) flags(cmd *cobra.Command) {
 
 func (s *simulator) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !s.backlog {
-		return mistake(errors.New("no FORMULA; name policies, or simulate the waiting tasks with --backlog"))
+		return mistake(errors.New("no FORMULA is given; give at least one, or use --backlog to simulate the waiting tasks"))
 	}
 	if s.kind != "" && !s.backlog {
 		return mistake(errors.New("--kind needs --backlog: it selects waiting tasks"))

@@ -28,9 +28,9 @@ func topCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch queues and workers on a refreshing screen",
+		Short: "Watch queues and workers on a live screen",
 		Long: "Show the queues, with the number of their lanes (groups of tasks with the same delay)\n" +
-			"and their first tasks, and the workers with their rates, on a refreshing screen. Press\n" +
+			"and their first tasks, and the workers with their rates, on a live screen. Press\n" +
 			"q to end it with status 0. Rates cover the last two heartbeats of each worker, which\n" +
 			"are 15 seconds apart. If the output is not a terminal, or with --json, the command\n" +
 			"prints a line at each refresh, until you interrupt the command.\n\n" + policyFlagHelp,
