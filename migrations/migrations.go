@@ -224,7 +224,7 @@ func (m *Migrator) known(ctx context.Context, p *goose.Provider) (int64, error) 
 	there, err := m.versions.GetLatestVersion(ctx, m.db)
 	if err != nil {
 		if tasksErr == nil && m.versions.missing(err) {
-			return -1, fmt.Errorf("%w: there is a table %s, but no table %s; upgrade the tables with that tool and the files of \"falldue migrate dump\", or drop them", ErrForeign, tasks, m.versions.table)
+			return -1, fmt.Errorf("%w: there is a table %s, but no table %s; to upgrade, run the files of \"falldue migrate dump\" with that tool, or else drop the tables", ErrForeign, tasks, m.versions.table)
 		}
 		return -1, nil // any other error occurs again when the migrations run
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or the end in the options.
+// SetPolicy changes the policies of a subject's tasks on all workers, until ClearPolicy or OverrideOptions.Until.
 // Workers apply the change within two seconds: to waiting tasks immediately, and to running tasks when they fail. No
 // row of a task is written. The override is stored in the database, so workers that start later apply it, too. In the
-// override's formula, original is the policy of the current code, even after a deploy.
+// override's formula, original stands for the formula of the current code, even after a deploy.
 //
 // A second SetPolicy of the same subject replaces the first override: the newest override, by the database's clock, is
 // in effect, and the history keeps both. If several subjects select a task, the override of the most specific subject

@@ -52,9 +52,9 @@ func (w Why) Runnable() bool {
 	return !slices.ContainsFunc(w.Conditions, func(c Condition) bool { return !c.Holds() })
 }
 
-// Next returns when all conditions will be met, if nothing is changed in the meantime: now if the task is runnable, and
-// the zero time if the time is not known. At that time, the task waits for a free handler, behind the tasks that
-// [WhyRank] counts. Busy handlers are considered only if all other conditions are met.
+// Next returns the time at which all conditions will be met, if nothing is changed in the meantime: now if the task is
+// runnable, and the zero time if the time is not known. While another condition is not met, Next ignores busy handlers:
+// at the returned time, the task may still wait for a free handler, behind the tasks that [WhyRank] counts.
 func (w Why) Next() time.Time {
 	next := w.Task.Now
 	for _, c := range w.Conditions {

@@ -162,7 +162,7 @@ func retryCommand() *cobra.Command {
 	spanVar(cmd.Flags(), &b.options.Spread.Over, "over", 0, "spread the tasks evenly over this duration, in no particular order (default all immediately)")
 	cmd.Flags().StringVar(&b.from, "from", "", "time when the first task falls due, such as 2026-12-11T14:02:00Z (default now)")
 	cmd.Flags().BoolVar(&b.options.InPlace, "in-place", false, "put tasks of a kind with InOrder back in their places, before tasks of the same key enqueued later (default at the end)")
-	cmd.Flags().StringVar(&payload, "payload", "", "replace the task's payload with this `JSON`, or with standard input for -")
+	cmd.Flags().StringVar(&payload, "payload", "", "replace the task's payload with this `JSON`; - reads it from standard input")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("payload") {
@@ -259,7 +259,7 @@ func changeCommand() *cobra.Command {
 	cmd.Flags().StringVar(&when, "at", "", "time when the task is due, such as 2026-12-11T14:02:00Z")
 	cmd.Flags().StringVar(&to.Queue, "queue", "", "move the task to this queue (default unchanged)")
 	numberVar(cmd.Flags(), &priority, "priority", 0, math.MinInt16, math.MaxInt16, "-32,768 to 32,767; lower numbers run first (default unchanged)")
-	cmd.Flags().StringVar(&payload, "payload", "", "replace the payload with this `JSON`, or with standard input for -")
+	cmd.Flags().StringVar(&payload, "payload", "", "replace the payload with this `JSON`; - reads it from standard input")
 	numberVar(cmd.Flags(), &fence, "fence", 0, 0, math.MaxInt64, "change the task only if it has this fencing token, which \"falldue show --json\" prints")
 	jsonFlag(cmd, &asJSON, "print one JSON object: id, change")
 	return cmd

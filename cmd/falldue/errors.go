@@ -52,8 +52,8 @@ func errorsCommand() *cobra.Command {
 		},
 	}
 	p.flags(cmd)
-	cmd.Flags().StringVar(&queue, "queue", "", "list only errors of this queue")
-	cmd.Flags().StringVar(&kind, "kind", "", "list only errors of this kind")
+	cmd.Flags().StringVar(&queue, "queue", "", "list only errors of tasks in this queue")
+	cmd.Flags().StringVar(&kind, "kind", "", "list only errors of tasks of this kind")
 	countVar(cmd.Flags(), &limit, "limit", 20, 10_000, "maximum number of errors to list")
 	p.completeNames(cmd, "queue", queueName)
 	p.completeNames(cmd, "kind", queueKinds)
