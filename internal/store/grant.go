@@ -29,9 +29,6 @@ func grantsFor(found []*Claim, quotas map[string]*quota) *grants {
 		}
 		key := Key{TaskID: c.ID, Fence: statements.NextFence(c.Fence)}
 		for _, l := range c.Limits {
-			if l.Form.Timed() && HasExpired(c.Metadata, c.From, c.Now) {
-				continue // the task will not start
-			}
 			permit, taken := quotas[l.Name].next()
 			if len(g.owners[permit.ID]) == 0 {
 				g.list = append(g.list, statements.Grant{Permit: permit.ID, Key: key, Was: permit.Token, Wait: taken.Microseconds()})
