@@ -96,7 +96,7 @@ func TestSemaphoresTakenMeanwhileStay(t *testing.T) {
 
 // TestKeysThatAreLeftOut: a job moves without a key that falldue does not store as it is.
 func TestKeysThatAreLeftOut(t *testing.T) {
-	longest := strings.Repeat("~", 64)
+	longest := strings.Repeat("~", 128)
 	eachSolidQueue(t, func(t *testing.T, other otherQueue, engine string) {
 		for key, want := range map[string]string{longest: longest, "!#Aa": "!#Aa", longest + "~": "", "#hash": "", "a\n": "", "a b": "", "\u212a": ""} {
 			db, q := openOther(t, other, engine)
