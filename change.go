@@ -27,9 +27,9 @@ type DeleteOptions struct {
 	Running bool
 }
 
-// Delete deletes a task in any state, with its recorded attempts and its progress. Pass options
-// at most once. The error wraps [ErrRunning] if the task runs and the options do not allow that,
-// and [ErrNotFound] if it does not exist. A deleted task cannot be retried. A cancelled task can.
+// Delete deletes a task in any state, with its recorded attempts and its progress. Pass options at most once. The error
+// wraps [ErrRunning] if the task runs and DeleteOptions.Running is not set, and [ErrNotFound] if it does not exist. A
+// deleted task cannot be retried. A cancelled task can.
 func (q *Queue) Delete(ctx context.Context, id int64, opts ...DeleteOptions) error {
 	o, err := oneOf(opts)
 	if err != nil {
@@ -60,8 +60,8 @@ type RetryOptions struct {
 	InPlace bool
 	// Args replaces the task's arguments, encoded as JSON as [Kind.Enqueue] does. A [json.RawMessage] is stored without
 	// changes. The arguments change only if the task is retried. The task's key and its unique key stay, even if
-	// [Kind.KeyedBy] would make another key of Args: to change a key, delete the task and enqueue a new task. Defaults to
-	// nil: the arguments stay.
+	// [Kind.KeyedBy] would make another key from Args: to change a key, delete the task and enqueue a new task. Defaults
+	// to nil: the arguments stay.
 	Args any
 }
 

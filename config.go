@@ -49,8 +49,8 @@ type Config struct {
 	// "default" too if the worker should run its tasks. A name that ends with "*", such as "tenant:*", is a pattern: it
 	// matches queues with that beginning and at least one more character, even those that appear while the worker runs. If
 	// several entries match a queue, a name takes precedence over a pattern, and a longer pattern over a shorter one. The
-	// queues of a pattern share its Concurrency in turn. The pattern's Limits apply to each of its queues separately.
-	// Defaults to only the queue "default".
+	// queues of a pattern share its Concurrency: free handlers go to the queues in turn. The pattern's Limits apply to
+	// each of its queues separately. Defaults to only the queue "default".
 	Queues map[string]QueueConfig
 	// Concurrency is the number of handlers that run concurrently for each queue
 	// that does not set its own: 1 to 100,000. Defaults to 10.
@@ -58,16 +58,16 @@ type Config struct {
 	// MaxPrefetch is the maximum number of tasks that a worker claims before a handler is free for them, for each queue
 	// that does not set its own: up to 1,000. Defaults to 1,000. A negative value disables claiming ahead.
 	//
-	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds, estimated from recent handlers of
-	// the same kind. A worker never claims a last attempt ahead, and releases a task that has waited for a second.
+	// A worker claims ahead as many tasks as its handlers finish in 20 milliseconds, estimated from recent handlers of the
+	// same kind. A worker never claims a last attempt ahead, and releases a task that has waited one second for a handler.
 	MaxPrefetch int
 	// PollInterval is the time between two searches for waiting tasks that the worker has not seen: 1 millisecond to 1
 	// hour, plus up to a tenth at random. A search is one statement for all queues, or a few on MySQL and MariaDB. A
 	// task that the worker has seen starts when it falls due, not at the next search. A worker that listens searches,
 	// too, since plain SQL inserts send no notification. Defaults to 1 second.
 	//
-	// Between searches a worker polls for new tasks of other processes by their IDs, so these tasks hardly start sooner
-	// with a shorter PollInterval: docs/latency.md lists the times.
+	// Between searches a worker polls for new task IDs, so tasks that other processes enqueue hardly start sooner with a
+	// shorter PollInterval: docs/latency.md lists the times.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to the worker that claimed it, if that worker does not extend the lease: 1
 	// second to 24 hours. After that, and after its policy's delay, the task is due for other workers. Workers extend
@@ -94,8 +94,8 @@ type Config struct {
 	// ([KindConfig]): up to 36,500 days, [Forever], or [DeleteImmediately]. Defaults to DeleteImmediately.
 	//
 	// A worker deletes finished tasks of its queues about once a minute. It deletes tasks of the kinds that it handles,
-	// and tasks of kinds that no worker in the table of workers has handled for an hour. The retentions of Config apply
-	// to these other kinds, except that their done tasks are kept if Config.DoneRetention is not set. If workers that
+	// and tasks of kinds that no worker in the table of workers has handled for an hour. The retentions of Config apply to
+	// kinds without a worker, but done tasks of such kinds are kept if Config.DoneRetention is not set. If workers that
 	// handle a kind have different retentions, the shortest applies.
 	DoneRetention time.Duration
 	// MaxDone is how many done tasks of a kind stay in each queue, up to 100,000. Workers delete older tasks
@@ -124,11 +124,10 @@ type Config struct {
 	// polls.
 	Notifications Notifications
 
-	// TransactionPooling declares a PostgreSQL connection pooler that assigns a session to
-	// each transaction, such as PgBouncer with pool_mode=transaction. New detects such a
-	// pooler, unless the pool has a single connection, all others are in use, or the pooler
-	// happens to assign the same sessions again. The driver must send a statement and its
-	// arguments in one step: lib/pq does with binary_parameters=yes in its DSN, and pgx with
+	// TransactionPooling declares a PostgreSQL connection pooler that assigns a session to each transaction, such as
+	// PgBouncer with pool_mode=transaction. New detects such a pooler, unless the *sqlx.DB has a single connection, all
+	// its other connections are in use, or the pooler happens to assign the same sessions again. The driver must send a
+	// statement and its arguments in one step: lib/pq does with binary_parameters=yes in its DSN, and pgx with
 	// default_query_exec_mode=exec. Defaults to false.
 	TransactionPooling bool
 
@@ -165,9 +164,9 @@ type QueueConfig struct {
 	// Limits limits the tasks of the queue, of all kinds together. All workers must have
 	// the same limits, since each applies its own. Defaults to none.
 	Limits []Limit
-	// LowPriorityShare is the percentage of less urgent tasks among the tasks that a worker starts while more urgent
-	// ones wait: 0 to 50. With 10, nine of ten tasks have the lowest priority number, and one has a higher number. The
-	// higher numbers share their part in the same way. Defaults to 0: less urgent tasks wait.
+	// LowPriorityShare is the percentage of less urgent tasks among the tasks that a worker starts while more urgent ones
+	// wait: 0 to 50. With 10, nine of ten tasks have the lowest priority number, and one has a higher number. Among the
+	// higher numbers, nine of ten tasks have the lowest again. Defaults to 0: less urgent tasks wait.
 	LowPriorityShare int
 }
 
@@ -303,7 +302,7 @@ func validName(what, name string) error {
 	return nil
 }
 
-// Retentions of [Config] and [KindConfig] other than a time.
+// Special values for the retentions of [Config] and [KindConfig].
 const (
 	// Forever keeps finished tasks until you delete them ([Queue.Delete]).
 	Forever time.Duration = math.MaxInt64

@@ -37,14 +37,14 @@
 // A task that is enqueued in a transaction exists once the transaction commits. A [Unique] task is not stored while
 // another task holds its unique key.
 //
-// A claim gives the task to a worker. It adds one to attempts and to fence, and moves updated_at to the end of the
-// lease: until then, the task belongs to the worker. The worker extends the lease while the handler runs. If the worker
-// dies, the task falls due again.
+// A claim gives the task to a worker. It adds one to attempts and to fence, the task's fencing token. It also moves
+// updated_at to the end of the lease: until then, the task belongs to the worker. The worker extends the lease while
+// the handler runs. If the worker dies, the task falls due again.
 //
 // To settle a task is to record its outcome and end the claim. If the handler returns nil, the task is done. If the
 // handler returns an error, the task waits for its policy's delay, or is dead when no attempt is left. The errors of
-// [Discard], [Snooze] and [RetryAfter] ask for another outcome. Settling compares the fence, a fencing token: a worker
-// that lost its lease cannot settle a task that another worker runs.
+// [Discard], [Snooze] and [RetryAfter] ask for another outcome. Settling compares the fence: a worker that lost its
+// lease cannot settle a task that another worker runs.
 //
 // A handler runs at least once. Its writes to the queue's database happen exactly once if the handler completes the
 // task in the same transaction, with [Task.DoneTx].
@@ -61,7 +61,7 @@
 // policies, and the attempts that a task has left, and changes many tasks at a time. Package dash is a web page for
 // operators, and package signals provides metrics, log lines and health checks for other tools. Package flow runs tasks
 // after other tasks, and package many runs a handler for many tasks together. Package steps divides a handler into
-// steps whose results survive. Package periodic enqueues tasks at the times of cron expressions and intervals. Package
-// tasktest helps you test tasks. Package sealed encrypts and compresses payloads. Package pgxqueue makes a queue on a
-// pgx pool.
+// steps, and retries keep the results of completed steps. Package periodic enqueues tasks at the times of cron
+// expressions and intervals. Package tasktest helps you test tasks. Package sealed encrypts and compresses payloads.
+// Package pgxqueue makes a queue on a pgx pool.
 package falldue

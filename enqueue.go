@@ -28,14 +28,14 @@ func (k Kind[A]) Enqueue(ctx context.Context, q *Queue, args A, opts ...EnqueueO
 }
 
 // EnqueueTx stores a task inside tx, the caller's transaction ([Tx]). The task will run if tx commits, and does not
-// exist otherwise. After the commit, workers find the task by polling ([Config].PollInterval). Call [Queue.Wake]
-// after the commit to make the worker of this process, and workers that listen, find it immediately. With most
-// settings of [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
+// exist otherwise. After the commit, workers find the task by polling ([Config].PollInterval). Call [Queue.Wake] after
+// the commit to make the worker of this process, and workers that listen, find it immediately. With some settings of
+// [Notifications], the commit itself notifies workers that listen. Errors are as for [Kind.Enqueue].
 //
-// If a unique task is stored, other enqueues with its unique key wait until tx ends, even if they see that an earlier
-// holder of the key has finished. With [Unique].WhileWaiting, the key's holder does not start before tx ends, and sees
-// the writes of tx. After an [ExistsError], tx contains none of the tasks and can continue. After any other error, roll
-// back.
+// If a unique task is stored, other enqueues with its unique key wait until tx ends, even if an earlier holder of the
+// key has finished. With [Unique].WhileWaiting, if another task holds the key, that task does not start before tx ends,
+// and sees the writes of tx. After an [ExistsError], tx contains none of the tasks and can continue. After any other
+// error, roll back.
 func (k Kind[A]) EnqueueTx(ctx context.Context, q *Queue, tx Tx, args A, opts ...EnqueueOptions) (Receipt, error) {
 	if err := checkTx(tx); err != nil {
 		return Receipt{}, err

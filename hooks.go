@@ -34,7 +34,7 @@ type Hooks struct {
 	// Claim is called after each claim. A claim with no Tasks was empty.
 	Claim func(StatementStats)
 	// Settle is called after each statement that records outcomes, and Extend after each statement that extends leases.
-	// When a statement fails, all its tasks are tried again while their leases last.
+	// When a statement fails, the worker tries it again for all its tasks while their leases last.
 	Settle, Extend func(StatementStats)
 	// Overtime is called once for each handler that has not returned 10 seconds after its timeout. Event.Took is that
 	// timeout. The handler still counts toward Concurrency.
@@ -62,8 +62,8 @@ type StatementStats struct {
 	// Recovered is the number of claimed tasks that another worker had claimed and lost, for example because it died.
 	// That worker might send no event for the loss.
 	Recovered int
-	// Lost is the number of tasks that no longer belong to the worker, and Locked is the number of tasks whose rows are
-	// locked, which are tried again. Tasks includes both.
+	// Lost is the number of tasks that no longer belong to the worker, and Locked is the number of tasks with locked rows:
+	// the worker sends the statement for them again. Tasks includes both.
 	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration

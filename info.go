@@ -74,8 +74,8 @@ type TaskInfo struct {
 	Result json.RawMessage
 	// Metadata is the task's [EnqueueOptions].Metadata, or nil.
 	Metadata map[string]string
-	// DecodeError is the error of Config.Codec if it could not decode the payload or the result. Both are nil in this
-	// case.
+	// DecodeError is the error of Config.Codec if it could not decode the payload or the result. Payload and Result are
+	// then nil.
 	DecodeError error
 }
 

@@ -187,7 +187,7 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 //     [ErrTimeout], [ErrStopping] or [ErrLeaseLost] if one of these has ended the handler's
 //     context. [Run.Outcome] returns how the run would end with the error of next.
 //
-// [KindConfig].Timeout limits only the handler inside.
+// [KindConfig].Timeout limits only the handler, not middleware around it.
 type Middleware func(next HandlerFunc) HandlerFunc
 
 // Run is a run of a task as middleware sees it. A Run that you make yourself, for a test of
@@ -238,8 +238,8 @@ type EnqueueFunc func(ctx context.Context, tx Tx, tasks []EnqueueParams) ([]Rece
 // returned function then runs once for each enqueue call, with all of its tasks, before anything is stored. tx is the
 // caller's transaction, or nil.
 //
-// The function can change the options of tasks, and add metadata. It must not change the number and order of a flow's
-// tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from ctx, to next, and
-// returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and
+// The function can change the options of tasks, and add metadata. It must not change the number or the order of a
+// flow's tasks, or the call fails with [ErrInvalid]. It passes tx, and its ctx or a context derived from ctx, to next,
+// and returns a receipt for each task. To refuse the tasks, it returns an error without calling next. If tx is nil and
 // next has returned nil, the tasks are committed, and an error of the function cannot undo that.
 type EnqueueMiddleware func(next EnqueueFunc) EnqueueFunc

@@ -33,9 +33,9 @@ type Notifications struct {
 // NotifyMode sets when a process notifies workers that listen, see [Notifications].
 type NotifyMode int
 
-// The modes. A process that listens notifies inside your transactions with NotifyDefault, and PostgreSQL commits such
-// transactions one after the other. NotifyAfterCalls avoids this: call [Queue.Wake] after your commit. NotifyInTx is for
-// processes that end soon after a call, and for processes that only enqueue in transactions.
+// The modes. With NotifyDefault, a process that listens sends notifications inside your transactions, and PostgreSQL
+// commits such transactions one after the other. NotifyAfterCalls avoids this: call [Queue.Wake] after your commit.
+// NotifyInTx is for processes that end soon after a call, and for processes that only enqueue in transactions.
 const (
 	NotifyDefault NotifyMode = iota
 	NotifyAfterCalls

@@ -25,10 +25,10 @@ type EnqueueOptions struct {
 	// kind's.
 	Queue string
 	// Priority orders the tasks of a queue, -32,768 to 32,767. Tasks with a lower
-	// number run first. It is a pointer, since 0 may differ from the kind's priority:
-	// new(0). Defaults to the kind's.
+	// number run first. Set new(0) for the priority 0. Defaults to nil: the
+	// kind's priority.
 	Priority *int
-	// Policy is a per-task policy. It is stored before the task: by EnqueueTx outside the transaction, if the pool has
+	// Policy is a per-task policy. It is stored before the task: EnqueueTx stores it outside tx, if the pool has
 	// another connection. Defaults to the kind's policy, which is not stored, so a change of the kind's policy applies
 	// to the task.
 	Policy backoff.Policy

@@ -8,7 +8,7 @@ import (
 
 // SubscribeOptions select the events of a [Subscription]. The zero value selects all of them.
 type SubscribeOptions struct {
-	// Kinds are the names of the kinds whose tasks have events. Defaults to all.
+	// Kinds are the names of kinds, and select the events of their tasks. Defaults to all kinds.
 	Kinds []string
 	// Outcomes are the outcomes of the events. [OutcomeNone] stands for the start of a run. Defaults to all.
 	Outcomes []Outcome

@@ -88,8 +88,8 @@ func (t Task[A]) DoneTx(ctx context.Context, tx Tx) error {
 // KindConfig.DoneRetention, or else Config.DoneRetention. The last call before DoneTx, or
 // before the handler returns nil, wins. [ResultOf] reads the result.
 //
-// The error wraps [ErrInvalid] if v cannot be encoded or is too large. It also does if done
-// tasks of the kind are deleted immediately, since the result would be deleted, too.
+// The error wraps [ErrInvalid] if v cannot be encoded or is too large, or if done tasks of
+// the kind are deleted immediately, since the result would be deleted, too.
 func (t Task[A]) SetResult(v any) error {
 	if t.run == nil {
 		return errNoRun

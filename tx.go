@@ -15,8 +15,8 @@ import (
 //   - every type with the methods of [RowsTx], such as a pgx.Tx wrapped by package
 //     pgxqueue.
 //
-// For any other type, methods return an error that wraps [ErrInvalid]. The same is true of a pool such as *sql.DB, even
-// though it has these methods.
+// For any other type, methods that take a Tx return an error that wraps [ErrInvalid]. The same is true of a pool such
+// as *sql.DB, even though a pool has these methods.
 type Tx interface {
 	// ExecContext runs a statement that returns no rows.
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

@@ -17,8 +17,8 @@ type Unique struct {
 	// their kind: [ByArgs], [ByFields], [ByKind] or [ByKey]. Their queues, priorities and policies
 	// do not matter.
 	By UniqueBy
-	// WhileWaiting lets a task hold its unique key only until a worker claims it. A new task is then skipped only if the
-	// holder's run comes later, and sees everything that was written before the enqueue. A task also holds its key while
+	// WhileWaiting lets a task hold its unique key only until a worker claims the task. A new task is then skipped only
+	// because of a holder that runs later, and thus sees all writes before the enqueue. A task also holds its key while
 	// it waits for a retry, a snooze, a start time or the end of a pause, unless another task took the key while it ran.
 	// Defaults to false: a task holds its key until it is done, dead, cancelled or deleted. A new task may then be
 	// skipped because of a running task that does not see the latest writes.
@@ -41,8 +41,8 @@ func ByArgs() UniqueBy { return UniqueBy{uniquekey.By{Form: uniquekey.ByArgs}} }
 
 // ByFields makes tasks unique by some fields of their arguments, which must be a JSON object. Pass the
 // names that the JSON has, in any order. A field that is left out, for example because of omitempty,
-// differs from a field that is null. A name that the JSON cannot have is an error, such as a field of
-// an embedded struct with a tag, or a name that two embedded structs share.
+// differs from a field that is null. A name that the JSON cannot have is an error: for example, a
+// field of an embedded struct with a tag, or a name that two embedded structs share.
 func ByFields(names ...string) UniqueBy {
 	return UniqueBy{uniquekey.By{Form: uniquekey.ByFields, Fields: names}}
 }

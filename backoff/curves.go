@@ -43,7 +43,7 @@ func Exponential(min, max time.Duration, retries int) Policy {
 	return fromPreset("exponential", min, max, retries)
 }
 
-// Curve names the curve of the waits of [SNS] between min and max.
+// Curve is the way in which the waits of [SNS] grow from Min to Max.
 type Curve string
 
 // The curves of [SNS], which are the curves of [Linear], [Arithmetic], [Geometric] and [Exponential].
@@ -106,14 +106,14 @@ func Arctan(max time.Duration) Policy { return fromPreset("arctan", max) }
 // Sigmoid returns a policy that waits max * (2 / (1 + e^-n) - 1). This is the upper half of the logistic function,
 // and approaches max.
 //
-// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. The scaling is this
-// library's.
+// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. falldue adds the scaling
+// to max.
 func Sigmoid(max time.Duration) Policy { return fromPreset("sigmoid", max) }
 
 // Euler returns a policy that waits max * ((1 + 1/n)^n - 1) / (e - 1), which approaches max.
 //
-// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. The scaling is this
-// library's.
+// Source: the last sentence of "A function for scheduling retries in a job queue" by Michał. falldue adds the scaling
+// to max.
 func Euler(max time.Duration) Policy { return fromPreset("euler", max) }
 
 // FullJitter returns a policy that draws each wait from 0 to a limit. The limit is base after the first failure, and

@@ -37,12 +37,12 @@ func named(original sqlgen.Expr) map[string]sqlgen.Expr {
 //	start 0s                      new tasks no longer expire
 //	original; jitter 0.5 * delay  delay is the new delay, as in a policy
 //
-// Omitted clauses are unchanged. There is one exception: if the delay is only a preset, the preset also sets the
-// omitted clauses. In an unchanged jitter, delay still stands for the original policy's delay, so a longer delay does
-// not widen the jitter. A jitter is drawn when a task fails, and stays with the task after the override has ended.
+// An omitted clause changes nothing. There is one exception: if the delay is only a preset, the preset also sets the
+// jitter and the limits that the text omits. In an unchanged jitter, delay still stands for the original policy's
+// delay, so a longer delay does not widen the jitter. A jitter is drawn when a task fails, and stays with the task
+// after the override has ended.
 //
-// If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose position is
-// counted in text.
+// If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError]. Its Pos is an offset in text.
 func ParseOverride(text string) (Override, error) {
 	o, err := parseOverride(text)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/falldue/falldue/sqlgen"
 )
 
-// Preset is a policy with named parameters. Its formulas are texts that use a
-// parameter by its name, like n.
+// Preset is a policy with named parameters. Its formulas are texts that contain the names of the parameters, and n, the
+// number of failed attempts.
 type Preset struct {
 	// Name is the name of the preset in a policy's text.
 	Name string `json:"name"`

@@ -43,8 +43,7 @@ const maxText = 2*sqlgen.MaxText + 256
 // If the delay is only a preset, as in "zizq(base=5s); attempts 10",
 // the jitter and the limits default to the preset's.
 //
-// If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError] whose
-// position is counted in text.
+// If a formula cannot be parsed, the error wraps a *[sqlgen.SyntaxError]. Its Pos is an offset in text.
 func Parse(text string) (Policy, error) {
 	p, err := parse(text)
 	if err != nil {

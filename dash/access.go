@@ -25,8 +25,7 @@ type Action string
 // The actions.
 const (
 	View Action = "view" // see all pages
-	// ViewPayload is to see payloads, results, metadata, errors and stacks, and to search in
-	// payloads.
+	// ViewPayload lets a user see payloads, results, metadata, errors and stacks, and search in payloads.
 	ViewPayload Action = "view-payload"
 	Retry       Action = "retry"
 	Run         Action = "run"  // make a waiting task due
@@ -44,14 +43,14 @@ func Actions() []Action {
 	return []Action{Retry, Run, Edit, Cancel, Delete, Pause, SetPolicy, Schedule, Enqueue}
 }
 
-// Target is what an action applies to. Fields that are not known are zero, such as when a page asks whether to show a
-// button before the user has chosen a task.
+// Target is what an action applies to. Unknown fields are zero, for example when a page asks whether to show a button
+// before the user has chosen a task.
 type Target struct {
 	Queue, Kind string
 	// ID is the ID of a single task. Bulk reports that the action applies to all matching tasks.
 	ID   int64
 	Bulk bool
-	// Name is the name of a schedule, or the text of a subject such as kind:charge.
+	// Name is the name of a schedule, or the text of a [falldue.Subject], such as kind:charge.
 	Name string
 }
 

@@ -22,8 +22,8 @@ import (
 // Options are the settings of a [Handler]. The zero value shows everything to all visitors, and
 // allows no change.
 type Options struct {
-	// User returns who sends a request, as the sign-in around the handler knows it. An error
-	// refuses the request with status 403 and its text. Defaults to a user without a name.
+	// User returns the sender of a request, whom the sign-in around the handler has identified. If User returns an error,
+	// the request is refused with status 403 and the error's text. Defaults to a user without a name.
 	User func(*http.Request) (User, error)
 	// Allow reports whether a user may do an action. It is called for each page, and before each change. Buttons for
 	// denied actions are not shown. Defaults to [View] and [ViewPayload].
@@ -47,8 +47,8 @@ type Options struct {
 	// Refresh is the time between two refreshes of a page: 1 second to 1 hour. Defaults to 5
 	// seconds.
 	Refresh time.Duration
-	// TrustedOrigins are origins such as https://ops.example from which changes are accepted alongside the page's own.
-	// Set the public origin if a proxy changes the Host header and people reach the proxy through plain HTTP.
+	// TrustedOrigins are origins, such as https://ops.example, from which changes are accepted in addition to the page's
+	// own origin. Set the public origin if a proxy changes the Host header and people reach the proxy through plain HTTP.
 	TrustedOrigins []string
 	// FrameAncestors are the origins of pages that may embed the page in a frame. Defaults to none.
 	FrameAncestors []string
@@ -182,7 +182,7 @@ func (in *request) get(make func(*request) (page, error)) {
 // changedNow makes all values read before stale.
 func (h *Handler) changedNow() { h.changed.Store(time.Now().UnixNano()) }
 
-// pages are the pages by their paths, and posts the changes.
+// pages maps paths to pages, and posts maps paths to changes.
 var (
 	pages map[string]func(*request) (page, error)
 	posts map[string]post

@@ -30,7 +30,7 @@ type taskView struct {
 	HasFlow  bool // whether it runs before or after others
 }
 
-// A page shows futureRuns attempts to come, and shownAttempts ended ones.
+// A page shows up to futureRuns future attempts, and up to shownAttempts past attempts.
 const (
 	futureRuns    = 8
 	shownAttempts = 50

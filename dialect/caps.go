@@ -12,8 +12,7 @@ import (
 // [DefaultServer] has the Caps of each engine, and [Probe] adjusts them to the
 // server that it queries.
 //
-// A comment such as "LockRows: ..." describes the feature that a server with
-// the field has.
+// A comment such as "LockRows: ..." describes the feature that a server has if the field is true.
 type Caps struct {
 	// LockRows: SELECT … FOR UPDATE locks the rows that it returns. Without LockRows, a worker makes one claim at a time.
 	LockRows bool
@@ -77,8 +76,8 @@ type Caps struct {
 	RowAddress string
 	// Upsert is how an INSERT omits rows that exist already.
 	Upsert Upsert
-	// Copy: the server supports COPY … FROM STDIN, which a driver must be able to stream. IDs come from nextval and
-	// pg_get_serial_sequence.
+	// Copy: the server supports COPY … FROM STDIN. falldue uses COPY only with a driver that can stream it, and gets the
+	// IDs from nextval and pg_get_serial_sequence.
 	Copy bool
 	// Notify: the server supports LISTEN, and has the function pg_notify.
 	Notify bool
@@ -193,9 +192,8 @@ const (
 	Arrays RowSource = iota + 1
 	// Unions: one parameter for each value, a SELECT for each row. Joined by MySQL's UPDATE and DELETE of several tables.
 	Unions
-	// ValueLists: one parameter for each value, in VALUES, whose columns are
-	// called column1, column2, …. Joined by UPDATE … FROM; LIMIT -1 keeps the
-	// rows together.
+	// ValueLists: one parameter for each value, in VALUES, whose columns are called column1, column2, …. Joined by UPDATE
+	// … FROM a subquery with LIMIT -1, which means no limit and makes SQLite run the subquery separately.
 	ValueLists
 )
 

@@ -10,8 +10,8 @@ const (
 	// certification failure, or a busy database. The transaction was rolled back
 	// and may be run again as a whole.
 	Contention
-	// Disconnected is a connection that broke, or a server that is starting,
-	// stopping or full. Whether the statement took effect is not known.
+	// Disconnected is a connection that broke, or a server that is starting or stopping, or has no free connection.
+	// Whether the statement took effect is not known.
 	Disconnected
 	// Unavailable is a server that accepts no writes at the moment: its disk is
 	// full, a statement timed out, or a limit is reached. The statement had no

@@ -20,8 +20,7 @@ type Dialect interface {
 	Placeholder(i int) string
 	// Literal returns v as a literal of the engine's double precision type. v must be finite.
 	Literal(v float64) string
-	// Cast converts expr to a type. expr is a column, a parameter, a literal or
-	// the call of a function.
+	// Cast converts expr to a type. expr is a column, a parameter, a literal or a function call.
 	Cast(expr string, to Type) string
 	// Func returns the engine's spelling of a function: least, greatest,
 	// power, exp, ln, log10, sqrt, atan, floor, ceil, abs.
@@ -62,7 +61,7 @@ type Clock struct {
 	Micros func(moment string) string
 	// Moment turns whole microseconds since 1970 into a moment.
 	Moment func(micros string) string
-	// Due returns the condition that the moment in column is at least a delay ago. The column belongs to a user's own
+	// Due returns the condition that a delay has passed since the moment in column. The column belongs to a user's own
 	// table, not to a table of falldue. The delay is passed both as whole microseconds and as seconds in double precision,
 	// and Due uses one of them. If utc is set, the values of a column without a time zone are in UTC, and otherwise in the
 	// time zone of the session.

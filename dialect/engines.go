@@ -16,8 +16,8 @@ const (
 	mysqlWholeTable = `^[^|]*\|[^|]*\| TABLE \|([^|]*\|)? (ALL|index) \|` // MySQL has the partitions before the type
 )
 
-// What keeps falldue from working in a session ([Caps.OddSession]). TiDB has no completion_type. [Probe] adds
-// settings that it has read from one session and that others must have, too.
+// Parts of the queries [Caps.OddSession], which find settings of a session with which falldue cannot work. TiDB has no
+// completion_type. [Probe] adds settings that it has read from one session and that others must have, too.
 const (
 	mysqlOddSession = "select case" +
 		" when " + mysqlSelectLimit + " then concat('sql_select_limit is ', @@sql_select_limit, ', so that a SELECT omits rows; do not set it for falldue''s connections, or set it to its default, as in user:password@tcp(host)/database?sql_select_limit=18446744073709551615')" +
@@ -45,8 +45,8 @@ func postgresOddTimeout(name string) string {
 		" pg_catalog.concat('" + name + " is ', " + value + ", ', and the server ends sessions while falldue uses them; set it to at least 100ms for falldue''s connections, or to 0')"
 }
 
-// mariaDBBegin is one statement, which saves a round trip: [Caps.Begin] has a space after the semicolon between two
-// statements.
+// mariaDBBegin is one statement, which saves a round trip. Its semicolons have no space after them: in [Caps.Begin], a
+// semicolon and a space separate two statements.
 const (
 	mysqlBegin   = "set transaction isolation level read committed; start transaction"
 	mariaDBBegin = "begin not atomic set transaction isolation level read committed;start transaction;end"

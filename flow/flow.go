@@ -133,7 +133,7 @@ func (f *Flow) Then(task falldue.EnqueueParams, opts ...Option) *Flow {
 }
 
 // OnFirstDeath adds a task that runs as soon as one of the last tasks of the flow is dead ([AtFirstDeath]). [Flow.Then]
-// explains which tasks are the last. Call it before Then. OnFirstDeath returns f.
+// explains which tasks are the last. Call OnFirstDeath before Then. OnFirstDeath returns f.
 func (f *Flow) OnFirstDeath(task falldue.EnqueueParams) *Flow {
 	if ends := f.ends(); len(ends) > 0 {
 		f.Add(task, After(ends...), AtFirstDeath())

@@ -76,13 +76,13 @@ const (
 // errLocked is the error for a task that another transaction has locked.
 var errLocked = errors.New("falldue: another transaction has locked the task")
 
-// CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel] does. It changes
-// them in the order of their IDs, 500 in a transaction: tasks that are enqueued in the meantime are cancelled, too. The
-// Phase of the filter is compared with a task's phase when the task is read.
+// CancelMany cancels the tasks that match a filter and are not finished, as [falldue.Queue.Cancel] does. It changes the
+// tasks in the order of their IDs, 500 in a transaction. Matching tasks that are enqueued in the meantime are
+// cancelled, too. The Phase of the filter is compared with a task's phase when the task is read.
 //
-// A task that cannot be changed is in the report, and does not stop the call, unless all of the first 100 fail. If ctx
-// ends, CancelMany finishes the current batch and returns ctx's error. BulkReport.After is then the ID from which to
-// continue. If a batch is repeated, no task is changed twice.
+// A task that cannot be changed is in the report, and does not stop the call. But the call stops if 100 tasks have
+// failed and none has been changed. If ctx ends, CancelMany finishes the current batch and returns ctx's error.
+// BulkReport.After is then the ID from which to continue. If a batch is repeated, no task is changed twice.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for invalid options or an invalid filter, and for a filter
 // that would match all tasks: set at least a queue, a kind or a state.
@@ -104,8 +104,8 @@ func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bul
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
-// RunNowMany ends the waits of the tasks that match a filter: it makes tasks due that back off after a failure, are
-// snoozed, or were enqueued for later. The tasks keep their attempts, their policies and their places in sequences. Due and running
+// RunNowMany ends the waits of the tasks that match a filter and back off after a failure, are snoozed, or were
+// enqueued for later. The tasks keep their attempts, their policies and their places in sequences. Due and running
 // tasks do not change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due
 // later than before. Otherwise RunNowMany is like [Ops.CancelMany].
 func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {

@@ -25,9 +25,9 @@ type TaskChange struct {
 	// Args replaces the task's arguments, encoded as JSON. An [encoding/json.RawMessage] is stored as it is. The task's
 	// key and its unique key stay.
 	Args any
-	// Params replaces the task's arguments, its key and its unique key. [falldue.Kind.Params] of the task's kind returns
-	// one, with the key of [falldue.Kind.KeyedBy]. Other options in Params are ignored. Params and Args cannot both be
-	// set. A task of a flow (package flow) takes no unique key.
+	// Params replaces the task's arguments, its key and its unique key. Make it with [falldue.Kind.Params] of the task's
+	// kind, which includes the key of [falldue.Kind.KeyedBy]. Other options in Params are ignored. Params and Args cannot
+	// both be set. A task of a flow (package flow) takes no unique key.
 	Params *falldue.EnqueueParams
 }
 

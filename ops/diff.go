@@ -24,8 +24,8 @@ type Diff struct {
 	Exhausted int64
 	// Before and After are the loads under the current and the new policy.
 	Before, After Load
-	// Herd reports whether the busiest minute has more than twice as many tasks as under the current
-	// policy, and at least 100 more.
+	// Herd reports whether the busiest minute under the new policy has more than twice as many tasks as the busiest minute
+	// under the current policy, and at least 100 more.
 	Herd bool
 }
 

@@ -53,8 +53,9 @@ type FailureGroup struct {
 	// Waiting is how many tasks of the group will be retried, and Dead is how many are dead.
 	Waiting, Dead int
 	// First is when the group's failures began, as far as is known. In the 20 largest groups, it is the first failure of
-	// the task with the most attempts, and in other groups the earliest last failure of a task. Last is the latest
-	// failure. Both times can be later than the failure by its jitter, but not later than now.
+	// the task with the most attempts. In other groups, only the latest failure of each task counts, and First is the
+	// earliest of these failures. Last is the latest failure. Both times can be later than the failure by its jitter, but
+	// not later than now.
 	First, Last time.Time
 	// Earlier reports whether the failures may have begun before First: not all tasks were read, or not all attempts of
 	// the tasks are recorded.
@@ -84,7 +85,7 @@ const (
 )
 
 // Failures groups the tasks that have failed, and are dead or wait for a retry, by their last errors. It reads the
-// newest and the oldest failed tasks of up to 200 lanes, up to 10,000 tasks in all. One or two statements cover ten
+// newest and the oldest failed tasks of up to 200 lanes, together at most 10,000 tasks. One or two statements cover ten
 // lanes or more. Tasks that run are left out. [Monitor.Failures] costs less if there are very many lanes.
 func (o *Ops) Failures(ctx context.Context) (Failures, error) {
 	s := o.newSurvey()

@@ -22,8 +22,9 @@ type WorkerHandlers struct {
 	Age time.Duration
 }
 
-// Handlers returns how many handlers of a queue run on the live workers of a list that handle a kind in that queue.
-// kind "" means all live workers of the queue. Workers that are shutting down are left out.
+// Handlers returns how many handlers of a queue run on live workers. workers is a list from [Ops.Workers]. Only workers
+// that handle the kind in that queue count. kind "" means all live workers of the queue. Workers that are shutting down
+// are left out.
 func Handlers(workers []Worker, queue, kind string) QueueHandlers {
 	h := QueueHandlers{Queue: queue}
 	for _, w := range workers {

@@ -10,16 +10,15 @@ import (
 	"github.com/falldue/falldue/backoff"
 )
 
-// Outage is a number of tasks that fail at the same time, with retries that fail, too.
+// Outage describes tasks that fail at the same time. All their retries fail, too.
 type Outage struct {
 	// Failures is the number of tasks: 1 to 1,000,000.
 	Failures int
 	// Retries is the number of retries to compute for each task: 1 to 1,000. Failures * Retries must be at most
 	// 10,000,000.
 	Retries int
-	// Bucket is the length of the intervals in which retries are counted. Defaults to
-	// a minute. If the retries last for more than 100,000 intervals, it is doubled as
-	// often as needed.
+	// Bucket is the length of the intervals in which retries are counted. Defaults to a minute. If the retries last for
+	// more than 100,000 intervals, [Stampede] doubles the length as often as needed.
 	Bucket time.Duration
 	// Seed makes the jitter repeatable.
 	Seed uint64
@@ -40,7 +39,7 @@ type Herd struct {
 	PeakAt time.Duration
 	// Idle is the share of intervals without a retry, 0 to 1.
 	Idle float64
-	// GivenUp is how many tasks are given up before their last retry.
+	// GivenUp is how many tasks are given up before they have had all of [Outage].Retries.
 	GivenUp int
 }
 

@@ -13,8 +13,8 @@ type HistoryFilter struct {
 	// From and To limit the time in which spans begin, by the database's clock. To defaults to now, and From to an
 	// hour before To.
 	From, To time.Time
-	// Step is the length of a span: a minute, ten minutes or an hour. Defaults to a minute. Minutes are kept for
-	// 26 hours, ten minutes for 8 days, and hours for 90 days.
+	// Step is the length of a span: a minute, ten minutes or an hour. Defaults to a minute. Spans of a minute are kept for
+	// 26 hours, spans of ten minutes for 8 days, and spans of an hour for 90 days.
 	Step time.Duration
 	// Queue and Kind select a queue and a kind. "" means all.
 	Queue, Kind string
@@ -22,7 +22,7 @@ type HistoryFilter struct {
 	ByQueue, ByKind bool
 }
 
-// Span counts the runs of a span of time.
+// Span counts the runs in a period of time.
 type Span struct {
 	At          time.Time // when the span began
 	Queue, Kind string    // "" in a span of all queues or kinds
@@ -36,8 +36,8 @@ type Span struct {
 	// Run is how long handlers ran, and Lag is the time between a task's due time and the start of its handler.
 	Run, Lag Times
 
-	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of the unfinished and
-	// the dead tasks at the end of the span, and OldestDue is how long the first due task had waited.
+	// Measured reports whether tasks were counted in the span. Waiting and DeadNow are estimates of the unfinished and the
+	// dead tasks at the end of the span, and OldestDue is the longest time for which a task had been due.
 	Measured         bool
 	Waiting, DeadNow int64
 	OldestDue        time.Duration

@@ -233,8 +233,8 @@ const (
 // first, each step has the same number of tasks, and no task is due sooner than without any override. A step lasts a
 // minute, or a 60th of over if that is longer. Pass the steps to [Ops.SetPolicy], with an Until after the release.
 //
-// A task that fails during the release also waits longer than under its policy. The extra wait shrinks to nothing. It
-// is at most as long as the release, or as the time for which the longest overdue task has been due.
+// A task that fails during the release also waits longer than under its policy. The extra wait ends with the release.
+// It is at most the length of the release plus the time for which the longest overdue task has been due.
 //
 // In a release of less than ten minutes, no task becomes due in the first two seconds, while workers apply the
 // override. The rest of the time has 40 steps.

@@ -18,7 +18,7 @@ func Slow(factor float64) (backoff.Override, error) {
 }
 
 // Hold returns the override that stops all retries. New tasks still run. The override removes the limit on elapsed
-// time, so that no task dies because of the wait. Pass it to [Ops.SetPolicy] with an Until.
+// time, so that no task dies because of the wait. Pass the override to [Ops.SetPolicy] with an Until.
 func Hold() backoff.Override {
 	held, _ := backoff.ParseOverride("36500d; elapsed 0s") // TestHold parses it
 	return held

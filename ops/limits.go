@@ -59,9 +59,9 @@ func (l Limit) HasKeys() bool { return l.keyed.PerKey }
 // Full reports whether the limit admits no task now, on any worker.
 func (l Limit) Full() bool { return !l.PerKey && l.Room <= 0 && len(l.Without) == 0 }
 
-// Limits returns the limits that the live workers of a list of [Ops.Workers] apply, ordered by owner, with the tasks
-// that count now. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] returns the
-// count for a task's key.
+// Limits returns the limits that live workers apply, ordered by owner, with the tasks that count now. workers is a list
+// from [Ops.Workers]. Limits per key count each key separately: [Ops.FullestKeys] lists the keys, and [Ops.Why] returns
+// the count for a task's key.
 func (o *Ops) Limits(ctx context.Context, workers []Worker) ([]Limit, error) {
 	applied := map[string][]overdue.Applied{} // by owner
 	add := func(worker, owner string, limits []store.Limit) {
@@ -142,7 +142,7 @@ func (l KeyLimit) Taken() int { return max(l.Most-l.Room, 0) }
 
 // FullestKeys returns up to most keys of a limit that [Ops.Limits] returned: the keys for which the most tasks count
 // now, the fullest first. It reads up to 10,000 permits of the limit (a permit is the right of a task to run), and
-// bounded reports whether there may be more. FullestKeys returns no keys if [Limit.HasKeys] is false.
+// bounded reports whether there may be more permits. FullestKeys returns no keys if [Limit.HasKeys] is false.
 func (o *Ops) FullestKeys(ctx context.Context, l Limit, most int) (keys []KeyLimit, bounded bool, err error) {
 	if !l.HasKeys() {
 		return nil, false, nil

@@ -50,10 +50,11 @@ func New(q *falldue.Queue) *Ops {
 	return &Ops{queue: q, inside: inside, store: inside.Store(), checks: checkLimit}
 }
 
-// WithPolicies returns an Ops that uses these policies of kinds, for example because no live worker handles the kinds.
-// The policy of the kind "" applies to all other kinds. The given policies take precedence, then the policies of the
-// kinds that the queue handles, and then the policies that live workers announce. If the policy of a kind is unknown,
-// so are the due times of its failed tasks. WithPolicies returns an error if a policy is invalid.
+// WithPolicies returns an Ops that uses the given policies, by the names of their kinds, for example because no live
+// worker handles these kinds. The policy of the kind "" applies to all other kinds. The given policies take precedence,
+// then the policies of the kinds that the queue handles, and then the policies that live workers announce. If the
+// policy of a kind is unknown, so are the due times of its failed tasks. WithPolicies returns an error if a policy is
+// invalid.
 func (o *Ops) WithPolicies(policies map[string]backoff.Policy) (*Ops, error) {
 	for _, kind := range slices.Sorted(maps.Keys(policies)) {
 		if err := policies[kind].Err(); err != nil {

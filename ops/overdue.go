@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Overdue describes the overdue tasks of a kind in a queue that wait for the same limit, or for a
+// Overdue describes overdue tasks of the same kind in the same queue, which all wait for the same limit, or for a
 // worker.
 type Overdue struct {
 	Queue, Kind string
@@ -17,7 +17,7 @@ type Overdue struct {
 	// charge", or "" if they wait for a worker: no worker handles their kind in their queue, or the
 	// workers that do are too busy.
 	Limit string
-	// HaltedBy is the ID of a dead task that halts the sequence of these tasks or of some of them
+	// HaltedBy is the ID of a dead task that halts the sequence of some or all of these tasks
 	// ([falldue.OrderLimit.HaltOnDeath]), or 0. The tasks behind it wait until the dead task is retried or deleted.
 	HaltedBy int64
 	// Tasks is the number of overdue tasks, counted up to 1,000. More reports whether there may be more.
@@ -31,11 +31,11 @@ type Overdue struct {
 // for a limit, which is no problem.
 func (o Overdue) Stuck() bool { return o.Limit == "" || o.HaltedBy != 0 }
 
-// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan: up to 36,500 days,
-// and 0 means a minute. Running and paused tasks ([falldue.Queue.Pause]) are not overdue. Delays follow the policies
-// that [Ops.Policies] returns, and limits come from live workers. A task that failed before counts as due a day after
-// its failure if its policy is not known. A limit counts as the reason if it has no room in five reads within a tenth
-// of a second.
+// Overdue lists, by queue, kind and limit, the tasks that have been due for longer than olderThan. olderThan is up to
+// 36,500 days, and 0 means a minute. Running and paused tasks ([falldue.Queue.Pause]) are not overdue. Delays follow
+// the policies that [Ops.Policies] returns, and limits come from live workers. A task that failed before counts as due
+// a day after its failure if its policy is not known. A limit counts as the reason for the delay if the limit has no
+// room in five reads within a tenth of a second.
 //
 // Overdue reads only the beginning of each lane in the index, so the cost does not grow with the number of waiting
 // tasks. If Overdue returns an error, tasks of some queues may be missing from the list. Once a minute,

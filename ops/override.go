@@ -12,9 +12,9 @@ import (
 
 // OverrideOptions are the settings of [Ops.SetPolicy].
 type OverrideOptions struct {
-	// IncludeOwn applies the override to tasks with a per-task policy, too. For these tasks, original is then the per-task
-	// policy. By default, such tasks keep their policy. A Subject with a Policy always includes the tasks with that
-	// policy.
+	// IncludeOwn applies the override to tasks with a per-task policy, too. For these tasks, original in the
+	// override then stands for the formula of the per-task policy. By default, such tasks keep their policy. A Subject
+	// with a Policy always includes the tasks with that policy.
 	IncludeOwn bool
 	// Steps are overrides that later replace the formula passed to SetPolicy, in the order of their times.
 	Steps []OverrideStep
@@ -35,7 +35,7 @@ type OverrideStep struct {
 // Override is an override of policies as [Ops.Overrides] lists it.
 type Override struct {
 	falldue.Subject
-	// Formula is the formula of the step in effect now, or of the last step. Steps are all steps, and the first step has
+	// Formula is the formula of the last step for which After has passed. Steps are all steps, and the first step has
 	// After 0.
 	Formula    backoff.Override
 	Steps      []OverrideStep
@@ -52,9 +52,10 @@ func (o Override) Names(t falldue.TaskInfo) bool {
 	return control.Subject(o.Subject).Follows(o.IncludeOwn, t.Queue, laneOfTask(t))
 }
 
-// AppliedBy reports whether a worker applies the override or, after [Ops.ClearPolicy], no longer applies the earlier
-// one, according to its last heartbeat. Workers report a change within two seconds after the override was set. They
-// report only the 100 newest overrides that they apply, so AppliedBy returns false for older overrides.
+// AppliedBy reports whether a worker applies the override, according to the worker's last heartbeat. For a Cleared
+// entry, AppliedBy reports whether the worker no longer applies an override of the subject. Workers report a change
+// within two seconds after the override was set. They report only the 100 newest overrides that they apply, so
+// AppliedBy returns false for older overrides.
 func (o Override) AppliedBy(w Worker) bool {
 	at, applied := w.Applied[o.String()]
 	if o.Cleared {

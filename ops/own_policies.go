@@ -18,7 +18,7 @@ type OwnPolicy struct {
 	Kind      string
 	// Lanes is the number of lanes of these tasks, and Tasks is how many of the tasks wait or run.
 	Lanes, Tasks int
-	// More reports whether there are more than Tasks.
+	// More reports whether there are more tasks than the number in Tasks.
 	More bool
 }
 

@@ -23,9 +23,9 @@ func (p Pause) selects(t falldue.TaskInfo) bool {
 	return control.Subject(p.Subject).Selects(t.Queue, laneOfTask(t))
 }
 
-// Pauses lists the pauses that are in effect now, the oldest first. The Key of a subject is the key as tasks have it in
-// [falldue.TaskInfo]. Pauses of subjects that this release does not know are left out. A worker that cannot apply a
-// pause logs it, and [RefusedPauses] lists it.
+// Pauses lists the pauses that are in effect now, the oldest first. The Key of a subject is in the form of
+// [falldue.TaskInfo].Key. Pauses of subjects that this release does not know are left out. A worker that cannot apply
+// a pause logs an error, and [RefusedPauses] lists such pauses.
 func (o *Ops) Pauses(ctx context.Context) ([]Pause, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return pausesIn(changes), err

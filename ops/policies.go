@@ -65,8 +65,8 @@ func (p *Policies) readOwn(ctx context.Context, s *store.Store, keys []string) e
 	return nil
 }
 
-// Of returns the policy that is in effect for a task, and reports whether it is known. It depends
-// on the task's Queue, Kind, Policy and Key.
+// Of returns the policy that is in effect for a task, and reports whether this policy is
+// known. The policy depends on the task's Queue, Kind, Policy and Key.
 func (p Policies) Of(t falldue.TaskInfo) (policy backoff.Policy, known bool) {
 	if policy, known = p.Code(t); !known {
 		return policy, false
@@ -176,7 +176,7 @@ func taskIn(queue string, at store.Lane) falldue.TaskInfo {
 	return falldue.TaskInfo{Queue: queue, State: falldue.State(at.State), Key: at.Key, Priority: at.Priority, Kind: at.Kind, Policy: at.Policy, Attempts: at.Attempts}
 }
 
-// PolicyByKey returns the per-task policy with a key, which is the Policy of a
+// PolicyByKey returns the per-task policy with a key. The key is the field Policy of a
 // [falldue.TaskInfo]. The error wraps [falldue.ErrNotFound] if no such policy is stored.
 func (o *Ops) PolicyByKey(ctx context.Context, key string) (backoff.Policy, error) {
 	texts, err := o.store.Policies(ctx, []string{key})

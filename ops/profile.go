@@ -15,7 +15,7 @@ import (
 )
 
 // Profile describes the tasks that wait at one moment, in enough detail to compute when they fall due under any policy.
-// A running task counts as a task that waits from the end of its lease on.
+// From the end of its lease on, a running task counts as a waiting task.
 type Profile struct {
 	// At is the time of the database's clock.
 	At time.Time
@@ -30,7 +30,7 @@ type Profile struct {
 // seconds more if the server has to read them from the disk. The methods of the result don't use the database. To limit
 // the time, use a context with a deadline. MySQL, MariaDB and TiDB still finish the statement after the deadline.
 //
-// A profile lacks the overrides of single keys: see [Ops.ProfileKey].
+// A profile ignores overrides of subjects with a key. To include the overrides of one key, use [Ops.ProfileKey].
 func (o *Ops) Profile(ctx context.Context) (*Profile, error) { return o.profile(ctx, "") }
 
 // ProfileKey is like [Ops.Profile], but reads only the tasks with a key, in the form of [falldue.TaskInfo].Key.
@@ -79,8 +79,8 @@ type Load struct {
 	// that fall due after the last of these minutes.
 	Minutes []int64
 	Later   int64
-	// Peak is how many tasks fall due in the busiest minute, and PeakAt is when that minute begins, counted from the
-	// profile. Tasks that are due already count in the first minute.
+	// Peak is how many tasks fall due in the busiest minute, and PeakAt is how long after the profile that minute
+	// begins. Tasks that are due already count in the first minute.
 	Peak   int64
 	PeakAt time.Duration
 }

@@ -13,7 +13,7 @@ const perMillion = 4 * time.Second
 
 // ProfileTime returns about how many tasks wait, as [Ops.EstimateCounts] does, and about how long
 // [Ops.Profile] takes to read them. The time for each task comes from the last profile of this Ops
-// or, before the first one, from a machine with two cores. A busy server, or a server that reads
+// or, before the first profile, from measurements on a machine with two cores. A busy server, or a server that reads
 // from its disk, takes longer.
 func (o *Ops) ProfileTime(ctx context.Context) (tasks int64, takes time.Duration, err error) {
 	counts, err := o.EstimateCounts(ctx)

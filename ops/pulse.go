@@ -65,7 +65,7 @@ type Pulse struct {
 	// Lost are the workers that vanished within the last hour.
 	Lost []Worker
 	// Queues are the queues that have tasks. More reports whether there are lanes that the [Monitor] has not read yet.
-	// LanesAge is the age of the oldest data about the lanes that it has read.
+	// LanesAge is the age of the oldest data about the lanes that the monitor has read.
 	Queues   []Queue
 	More     bool
 	LanesAge time.Duration
@@ -111,8 +111,8 @@ func (p Pulse) First() (first Queue, ok bool) {
 	return first, ok
 }
 
-// Monitor reads the state of queues and workers repeatedly. It is safe for concurrent use. It reads 5,000 lanes at a
-// time, and remembers each other lane as it was when it was last read. The package comment defines lanes.
+// Monitor reads the state of queues and workers repeatedly. It is safe for concurrent use. A monitor reads 5,000
+// lanes at a time, and remembers the state of all other lanes from their last read. The package comment defines lanes.
 type Monitor struct {
 	o              *Ops
 	most           bound // of a read

@@ -14,7 +14,7 @@ type Queue struct {
 	Name string
 	// Kinds are the kinds of the tasks that wait or run.
 	Kinds []string
-	// Blocked are the kinds of the blocked tasks, which run after other tasks. A [Pulse] leaves them out.
+	// Blocked are the kinds of the blocked tasks, which run after other tasks. In a [Pulse], Blocked is nil.
 	Blocked []string
 	// Lanes is the number of lanes with tasks that wait or run. A lane is a group of tasks with the same delay, see the
 	// package comment. Polls take longer with more lanes.

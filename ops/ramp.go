@@ -20,8 +20,8 @@ type Step struct {
 	// Policy has a delay between the delays of the two policies. Everything else is from the new policy. The policy of
 	// the last step is the new policy itself.
 	Policy backoff.Policy
-	// Due is how many tasks fall due in the busiest minute of the step. If Due is more than the ramp allows, as many tasks
-	// fall due in that minute under the policy that is already in effect.
+	// Due is how many tasks fall due in the busiest minute of the step. If Due is more than the ramp allows, the
+	// policy that is already in effect also makes that many tasks due in that minute.
 	Due int64
 }
 
@@ -34,12 +34,13 @@ const (
 	maxRamp = 3 * 24 * 60
 )
 
-// Ramp proposes steps from the current policy of a kind, such as a hold, to another policy. With these steps, at most
-// perMinute of the tasks that wait now fall due in each minute, unless more would fall due even without the steps.
-// Tasks that are due already do not count, nor do tasks with a more specific override. The first step is at 0, and
-// replaces the current override of the kind.
+// Ramp proposes steps from the current policy of a kind, such as an override that holds retries back, to another
+// policy. With these steps, at most perMinute of the tasks that wait now fall due in each minute, unless more would
+// fall due even without the steps. Tasks that are due already do not count, nor do tasks with a more specific override.
+// The first step is at 0, and replaces the current override of the kind.
 //
-// If different policies are in effect in several queues, the steps begin with the policy of most tasks.
+// If different policies are in effect in several queues, the steps begin with the policy of the largest number of
+// tasks.
 //
 // Ramp returns an error if the policy or the rate is invalid, if the policy of the kind is not
 // known, or if the ramp would take more than three days.

@@ -8,8 +8,8 @@ import (
 	"github.com/falldue/falldue/internal/words"
 )
 
-// RefusedPause is a pause that workers cannot apply, because a newer release has set it for a kind of subject that
-// these workers do not know.
+// RefusedPause is a pause that workers cannot apply, because a newer release has set the pause for a form of subject
+// that these workers do not know.
 type RefusedPause struct {
 	// Subject is the subject of the pause, as it is stored.
 	Subject string
@@ -18,8 +18,8 @@ type RefusedPause struct {
 	Workers []string
 }
 
-// RefusedPauses returns the pauses that live workers cannot apply, with the workers of each, sorted
-// by their subjects.
+// RefusedPauses returns the pauses that live workers cannot apply, sorted by their subjects. Each pause has the IDs of
+// the workers that cannot apply it.
 func RefusedPauses(workers []Worker) (list []RefusedPause) {
 	for _, w := range workers {
 		if !w.Live() {

@@ -30,8 +30,8 @@ import (
 // override keeps its current policy, and logs an error. SetPolicy does not read the waiting tasks: [Profile.Impact]
 // computes the effect on them.
 //
-// The jitter is chosen when a task fails, and stays with the task after the override has ended. Limits apply when an
-// attempt ends or is claimed: see docs/policy-changes.md.
+// The jitter is chosen when a task fails, and stays with the task after the override has ended. The limits of a
+// policy, for example on attempts, apply at different times: docs/policy-changes.md lists them.
 //
 // Pass options at most once. The error wraps [falldue.ErrInvalid] for an invalid subject, override or
 // option.
@@ -54,9 +54,9 @@ func (o *Ops) SetPolicy(ctx context.Context, s falldue.Subject, formula backoff.
 	return o.inside.Change(ctx, s, opts.Until, store.Change{What: statements.ChangePolicy, Value: value, Who: opts.Who, Why: opts.Why})
 }
 
-// ClearPolicy ends the override of a subject. Within two seconds, its tasks return to the policies set in the code, or
-// to their per-task policies. For a subject without an override, ClearPolicy returns nil. Pass a note at most once.
-// Errors are as for [Ops.SetPolicy].
+// ClearPolicy ends the override of a subject. Within two seconds, the subject's tasks return to the policies set in the
+// code, or to their per-task policies. For a subject without an override, ClearPolicy returns nil. Pass a note at most
+// once. Errors are as for [Ops.SetPolicy].
 func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falldue.Note) error {
 	n, err := oneOf(notes)
 	if err != nil {
@@ -65,9 +65,9 @@ func (o *Ops) ClearPolicy(ctx context.Context, s falldue.Subject, notes ...falld
 	return o.inside.Change(ctx, s, time.Time{}, store.Change{What: statements.ChangeClearPolicy, Who: n.Who, Why: n.Why})
 }
 
-// Overrides lists the overrides of policies that are in effect now. The first override that names a
-// task, see [Override.Names], applies to the task. The Key of a subject is the key as tasks have it
-// in [falldue.TaskInfo]. Overrides omits an override that this release cannot read, as workers do.
+// Overrides lists the overrides of policies that are in effect now. The override of a task is the first
+// override in the list for which [Override.Names] returns true. The Key of a subject is in the form of
+// [falldue.TaskInfo].Key. Like workers, Overrides ignores an override that this release cannot read.
 func (o *Ops) Overrides(ctx context.Context) ([]Override, error) {
 	changes, err := o.store.Changes(ctx, store.AllChanges)
 	return overridesIn(changes), err

@@ -33,7 +33,8 @@ type Recovery struct {
 	// Failed is the number of tasks that failed, and Retries is the number of further attempts of these tasks. Dead is the
 	// number of tasks that were given up.
 	Failed, Retries, Dead int
-	// Later is how many tasks fall due more than a day after the outage. With a backlog, the simulation omits them.
+	// Later is how many tasks the simulation leaves out, because they fall due more than a day after the outage. Without a
+	// Backlog, Later is 0, and the simulation leaves out no tasks.
 	Later int
 	// LongestWait is the longest time that a task was due before a worker was free for it.
 	LongestWait time.Duration

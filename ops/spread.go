@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Spread sets when tasks that are retried together fall due. With the zero value, all tasks are due immediately. With
-// the zero value and with Rate, tasks fall due in the order of their IDs, so that tasks of a key with [falldue.InOrder]
-// run in that order again. Over does not keep the order.
+// Spread sets when tasks that are retried together fall due. With the zero value, all tasks are due immediately. Unless
+// Over is set, tasks fall due in the order of their IDs, so that tasks of a key with [falldue.InOrder] run in that
+// order again. Over does not keep the order.
 type Spread struct {
 	// Rate is the maximum number of tasks that fall due per second, up to 1,000,000. No task
 	// falls due later than 36,500 days from now.

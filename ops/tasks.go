@@ -21,8 +21,8 @@ type ListOptions struct {
 	// After is 0.
 	Newest bool
 	// Quick limits the search to about a tenth of a second, for a person who waits for the page. If not all tasks have
-	// been examined by then, [Page].Bounded is true. The page then ends with matching tasks that are known from the index
-	// or, for running tasks, from the heartbeats of workers, and can lack other tasks.
+	// been examined by then, [Page].Bounded is true. The rest of the page then has only matching tasks that are known from
+	// the index or, for running tasks, from the heartbeats of workers. Other tasks can be missing.
 	Quick bool
 }
 
@@ -74,9 +74,9 @@ func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, e
 	return o.list(ctx, f, list, func(s *search) { s.indexed = true })
 }
 
-// TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx sees, including those
-// that it has enqueued. It reads nothing outside of tx. So the tasks have no Phase, and the filter must have neither a
-// Phase nor a Match.
+// TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx sees, including tasks
+// that tx has enqueued. TasksTx reads nothing outside of tx. So the tasks have no Phase, and the filter must have
+// neither a Phase nor a Match.
 func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ...ListOptions) (Page, error) {
 	if err := store.CheckTx(tx); err != nil {
 		return Page{}, invalid("%w", err)

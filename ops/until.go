@@ -39,8 +39,9 @@ func ParseDuration(text string) (time.Duration, error) {
 }
 
 // ParseUntil parses the end of a pause or of an override in one of three forms: a duration from now, such as 2h or 2d,
-// by the database's clock (see [Ops.Now]); the next time of day such as 09:00, in the zone of here, which is the
-// person's current time; or a time such as 2026-12-11T14:02:00Z, which must be after the database's current time.
+// by the database's clock (see [Ops.Now]); a time of day such as 09:00, which means its next occurrence in the time
+// zone of here (here is the person's current time); or a time such as 2026-12-11T14:02:00Z, which must be after the
+// database's current time.
 func ParseUntil(text string, database, here time.Time) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && d > 0 {
 		return early(text, database.Add(d))

@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// What is the kind of an [Event].
+// A What says what happened to the task of an [Event].
 type What string
 
 // The kinds of events.
@@ -42,7 +42,7 @@ type Event struct {
 	Queue string
 	Kind  string
 	Key   string
-	// Attempts is the number of attempts that count, including a running one.
+	// Attempts is the number of attempts so far, including a running attempt. Runs that ended with a snooze don't count.
 	Attempts int
 	// Worker is the ID of the worker that has started the task.
 	Worker string
@@ -61,10 +61,10 @@ const (
 )
 
 // Watch calls f with the events of tasks until ctx ends, and then returns nil. An error of f, or of the database, ends
-// Watch earlier. Watch polls once every interval, so it misses a task that was enqueued and deleted between two polls,
-// and sees only the last of several changes of a task. Each poll reads new tasks by their IDs, failed and finished
-// tasks from up to 500 lanes with 500 tasks in each, and up to 5,000 tasks that Watch has seen before. On TiDB, Watch
-// sees no new tasks, because IDs do not ascend there.
+// Watch earlier. Watch polls at intervals of every (at least a millisecond), so it misses a task that was enqueued and
+// deleted between two polls, and sees only the last of several changes of a task between two polls. Each poll reads new
+// tasks by their IDs, failed and finished tasks from up to 500 lanes with 500 tasks in each, and up to 5,000 tasks that
+// Watch has seen before. On TiDB, Watch sees no new tasks, because IDs do not ascend there.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil && ctx.Err() == nil {

@@ -28,7 +28,7 @@ type WhyMembers struct {
 // WhyClaim is the condition that no worker runs the task, with the task's latest claim. It is met if the task has no
 // claim, or if the lease of the claim has ended.
 type WhyClaim struct {
-	// Worker is the ID of the worker that runs the task, or that has lost it, or "".
+	// Worker is the ID of the worker that runs the task or has lost it, or "" if the task has no claim.
 	Worker string
 	// Started is when that run began, and Until is when its lease ends or has ended.
 	Started, Until time.Time
@@ -172,20 +172,20 @@ type WhyNoLimit struct {
 type WhySequence struct {
 	// Next is the ID of the task that comes next or runs, or 0 if there is none.
 	Next int64
-	// Runs reports whether the task Next runs. Halted reports whether it is dead and halts the sequence
+	// Runs reports whether the task Next runs. Halted reports whether the task Next is dead and halts the sequence
 	// ([falldue.OrderLimit.HaltOnDeath]).
 	Runs, Halted bool
 	// NextDue is when Next falls due, if that task waits and its policy is known, and NextPaused
 	// reports whether a pause is in effect for it.
 	NextDue    time.Time
 	NextPaused bool
-	// Without are the workers that do not have the order, and may run the task out of order.
+	// Without are the workers on which the kind or queue has no [falldue.InOrder]. They may run the task out of order.
 	Without []string
 	own     bool
 }
 
 // WhyLock describes a lock that another transaction holds on the task's row, such as a transaction that has changed the
-// task. The condition is met if the row is not locked. It does not occur on SQLite, which locks no rows.
+// task. The condition is met if the row is not locked. On SQLite, which locks no rows, [Ops.Why] returns no WhyLock.
 type WhyLock struct {
 	Locked bool
 	// Known is false if the server cannot detect such locks, or the database user has no permission to lock rows.

@@ -33,8 +33,8 @@ type Worker struct {
 	// worker started, and Failed is how many attempts had failed.
 	Running      int
 	Done, Failed int64
-	// Recent counts how the runs of each kind ended in the time RecentTime, up to five minutes, before the worker was last
-	// seen. Kinds without an ended run are left out.
+	// Recent counts, by kind, the runs that ended in the last RecentTime (up to five minutes) before the worker was last
+	// seen. Kinds without such a run are left out.
 	Recent     map[string]Runs
 	RecentTime time.Duration
 	// Latest and LatestTime are the same for only the last 30 to 45 seconds before the worker was last seen.
@@ -52,16 +52,16 @@ type Worker struct {
 	// last.
 	Refused []RefusedOverride
 	Unread  string
-	// UnreadPolicies maps the keys of up to 20 per-task policies that the worker cannot read to the reasons. The worker
-	// claims no tasks with these policies.
+	// UnreadPolicies has the reasons why the worker cannot read per-task policies, by the keys of up to 20 such policies.
+	// The worker claims no tasks with these policies.
 	UnreadPolicies map[string]string
-	// RefusedPauses maps the subjects of up to 20 pauses that the worker cannot apply to the reasons. A newer release has
-	// set these pauses. The worker still runs the tasks that these pauses match.
+	// RefusedPauses has the reasons why the worker cannot apply pauses, by the subjects of up to 20 such pauses. A newer
+	// release has set these pauses. The worker still runs the tasks that these pauses match.
 	RefusedPauses map[string]string
 	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string
-	// UnusedLimits maps kinds and queues, such as kind charge, to their limits per key that have counted none of the
-	// worker's tasks: no task had a key, or the part of a key that the limit counts.
+	// UnusedLimits has the limits per key that have counted none of the worker's tasks, by kind or queue, such as "kind
+	// charge". No task had a key, or the part of a key that the limit counts.
 	UnusedLimits map[string]string
 	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when the list of workers was
 	// read. All times are by the database's clock.
@@ -83,7 +83,7 @@ type RefusedOverride struct {
 	Workers []string
 }
 
-// RunningTask is a task that a worker has claimed and not ended. Its handler runs, or is about to run.
+// RunningTask is a task that a worker has claimed and has not ended yet. Its handler runs, or is about to run.
 type RunningTask struct {
 	ID          int64
 	Kind, Queue string
@@ -150,7 +150,7 @@ type Pace struct {
 	Over time.Duration
 }
 
-// Of returns the pace of a kind, in tasks a second, or the pace of all kinds if it is "".
+// Of returns the pace of a kind, in tasks a second, or the pace of all kinds if kind is "".
 func (p Pace) Of(kind string) float64 {
 	if kind == "" {
 		return p.PerSecond
@@ -293,8 +293,8 @@ func KindPolicies(workers []Worker) map[string][]KindPolicy {
 	return kinds
 }
 
-// RefusedOverrides returns the overrides of policies that live workers cannot apply, with the
-// workers of each, sorted by their subjects.
+// RefusedOverrides returns the overrides of policies that live workers cannot apply, sorted by their subjects. Each
+// override has the IDs of the workers that cannot apply it.
 func RefusedOverrides(workers []Worker) (list []RefusedOverride) {
 	for _, w := range workers {
 		if w.Live() {

@@ -7,7 +7,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// The times that a row may have. Beyond them engines round, or end.
+// The range of times that a row can have. Beyond this range, engines round times or cannot store them.
 var (
 	earliest = time.Unix(0, 0).UTC()
 	latest   = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -51,7 +51,8 @@ const (
 // maxMissed is the greatest number of All.
 const maxMissed = 1000
 
-// All enqueues a task for each missed tick, but only for the last most ticks: 1 to 1,000.
+// All enqueues a task for each missed tick, up to a maximum of most tasks: 1 to 1,000. If more ticks were missed, only
+// the latest ticks get a task.
 func All(most int) Missed {
 	if most < 1 {
 		most += wrongAll // New refuses it

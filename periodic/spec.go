@@ -83,7 +83,7 @@ func invalid(format string, args ...any) error {
 // Next returns the first tick after a time. Intervals count from start.
 //
 // If daylight saving time skips the time of a tick, the schedule ticks once, at the end of the
-// gap. If it repeats the time, the schedule ticks only the first time. An expression for every
+// gap. If the time occurs twice, the schedule ticks only the first time. An expression for every
 // hour of the day follows the hours as they pass: it ticks again in a repeated hour, and doesn't
 // tick in a skipped one.
 func (s Spec) Next(start, after time.Time) time.Time {

@@ -8,9 +8,9 @@
 //	_, err := SendInvoice.EnqueueTx(ctx, q, pgxqueue.Tx(tx), args)
 //
 // Workers of such queues start a task as soon as its transaction commits, in any process and without any setting. The
-// commit of a pgx transaction notifies the workers. PostgreSQL commits transactions that notify one after the other. If
-// that is too slow, set the mode [falldue.NotifyAfterCalls]. Calls without a transaction notify after the call, with a
-// separate statement.
+// commit of a pgx transaction notifies the workers. PostgreSQL cannot commit several such transactions at the same
+// time. If that is too slow, set the mode [falldue.NotifyAfterCalls]. Calls without a transaction notify after the
+// call, with a separate statement.
 package pgxqueue
 
 import (

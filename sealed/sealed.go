@@ -156,8 +156,8 @@ func (c *Codec) Encode(p falldue.Place, data []byte) ([]byte, error) {
 // maxData is the greatest length of data, as for falldue's payloads.
 const maxData = 64 << 20
 
-// Decode opens data that Encode has sealed for the same place. Decode returns JSON that is not sealed unchanged or, if
-// c is [Codec.Strict], returns an error.
+// Decode opens data that Encode has sealed for the same place. If stored is JSON that is not sealed, Decode
+// returns it unchanged or, if c is [Codec.Strict], returns an error.
 func (c *Codec) Decode(p falldue.Place, stored []byte) ([]byte, error) {
 	var text string
 	if json.Unmarshal(stored, &text) != nil || !strings.HasPrefix(text, mark) {

@@ -23,8 +23,8 @@ const (
 	askTimeout = 2 * time.Second
 )
 
-// Health returns a handler for the probes of Kubernetes. Mount it at a folder: it answers requests
-// whose path ends with livez or readyz, with status 200 or 503 and JSON such as
+// Health returns a handler for the probes of Kubernetes. Mount the handler at a path prefix such as
+// /health/: it answers requests for paths that end with livez or readyz, with status 200 or 503 and JSON such as
 //
 //	{"ok":false,"why":"the database has not answered for 1m2s","handlers":{"default":4}}
 //

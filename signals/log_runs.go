@@ -14,8 +14,8 @@ import (
 type LogOptions struct {
 	// Success is the level of runs that did not fail. Defaults to slog.LevelInfo.
 	Success slog.Level
-	// SampleDone is the fraction of successful runs that are logged, from 0 to 1. Defaults to 1. A
-	// negative value logs none. Other runs are always logged.
+	// SampleDone is the fraction of successful runs that are logged, above 0 and up to 1. 0 means
+	// the default, 1. A negative value logs none. Other runs are always logged.
 	SampleDone float64
 }
 

@@ -174,9 +174,9 @@ func (r *Recorder) bound(label, value string) string {
 // begun are outcomes that handled kinds have from the beginning.
 var begun = []falldue.Outcome{falldue.OutcomeDone, falldue.OutcomeDead, falldue.OutcomeDiscarded, falldue.OutcomeLost}
 
-// Begin sets the series of rare events to 0, for the queues and kinds that a queue handles: runs that ended as done,
-// dead, discarded or lost, stuck handlers, and lost claims. Without the 0, the function increase of Prometheus misses
-// the first event. Exporters call Begin before each export.
+// Begin sets the series of some events to 0, for the named queues and the kinds that q handles. The events are stuck
+// handlers, lost claims, and runs that ended as done, dead, discarded or lost. Without the 0, the function increase of
+// Prometheus misses the first event. Exporters call Begin before each export.
 func (r *Recorder) Begin(q *falldue.Queue) {
 	ctx, cfg := context.Background(), hooks.Of[interface{ WorkerConfig() worker.Config }](q).WorkerConfig()
 	if len(cfg.Handlers) == 0 {

@@ -33,8 +33,8 @@ const (
 )
 
 // Sampler reads the state of the database for metrics. All processes on the database share one sample, in the table
-// sample: the first process that finds the sample too old computes the next sample. Without calls of Collect, a Sampler
-// reads nothing. A Sampler is safe for concurrent use.
+// falldue_sample: the first process that finds the sample too old computes the next sample. Without calls of Collect, a
+// Sampler reads nothing. A Sampler is safe for concurrent use.
 //
 // A process that cannot write to the table computes its own samples, at the same pace.
 type Sampler struct {

@@ -128,7 +128,7 @@ const (
 type Func string
 
 // The functions. Each function has a value for every argument. For an argument for which mathematics defines no value,
-// the function uses the nearest argument with a value.
+// the function uses the nearest argument with a value, unless its comment says otherwise.
 const (
 	// Min is the smallest of two or more values.
 	Min Func = "min"

@@ -15,7 +15,7 @@ type renderer struct {
 	n string // n as a double
 }
 
-// Precedence of what is written, which is the same on all engines.
+// The precedence of the rendered SQL, which is the same on all engines.
 const (
 	sqlSum = iota
 	sqlProduct
