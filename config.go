@@ -132,11 +132,11 @@ type Config struct {
 	TransactionPooling bool
 
 	// NoHistory turns off the worker's history: how many runs ended, how they ended and how long they took, by
-	// minute, queue and kind. The [web page] and [ops.Ops.History] show the history. It costs a worker one
-	// transaction for each minute in which it has run tasks. Defaults to false.
+	// minute, queue and kind. The [web page] and [ops.Ops.History] show the history. The history costs
+	// a worker one transaction for each minute in which it has run tasks. Defaults to false.
 	//
-	// [web page]: https://pkg.go.dev/github.com/falldue/falldue/dash [ops.Ops.History]:
-	// https://pkg.go.dev/github.com/falldue/falldue/ops#Ops.History
+	// [web page]: https://pkg.go.dev/github.com/falldue/falldue/dash
+	// [ops.Ops.History]: https://pkg.go.dev/github.com/falldue/falldue/ops#Ops.History
 	NoHistory bool
 
 	// Name is the name of the worker in claimed_by and in recorded attempts: up to

@@ -32,8 +32,8 @@ var (
 	// ErrNotFound is wrapped by the error of a call about one task if no task has the ID, and by errors of calls about one
 	// schedule, per-task policy or flow that does not exist.
 	ErrNotFound = store.ErrNotFound
-	// ErrWrongState is wrapped by the errors of Queue.Retry and Cancel when the task's state does not
-	// allow the change. The text names the state.
+	// ErrWrongState is wrapped by the errors of calls that change one task, such as Queue.Retry, if the task's state
+	// does not allow the change, or the task has another fencing token than expected. The text names the state or token.
 	ErrWrongState = errors.New("falldue: wrong state")
 	// ErrRunning is wrapped by the error of Queue.Delete for a task that runs.
 	ErrRunning = errors.New("falldue: task is running")

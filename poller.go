@@ -32,7 +32,7 @@ import (
 //     ([ErrInvalid]),
 //   - when the tables are missing or not up to date ([ErrNotMigrated]),
 //   - when the database does not answer,
-//   - when the database computes a delay that differs from Go's, for any policy,
+//   - when, for at least one policy, the database computes other delays than Go,
 //   - when Run is already running.
 //
 // If the database fails later, Run logs that, and tries again until it answers.

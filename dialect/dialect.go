@@ -1,7 +1,7 @@
-// Package dialect describes database engines: the SQL of names, parameters,
-// numbers and moments, which are points in time ([Dialect]), the meaning of driver
+// Package dialect describes database engines: how each engine writes names,
+// parameters, numbers and times in SQL ([Dialect]), the meaning of driver
 // errors ([Class]), the features of a server ([Caps], [Server]), and the names of
-// falldue's tables ([Tables]). It contains no statements of falldue.
+// falldue's tables ([Tables]). falldue's SQL statements are in other packages.
 package dialect
 
 // Name is the name of an engine, as the command line and the folders of

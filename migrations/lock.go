@@ -31,7 +31,7 @@ func lockerOf(s dialect.Server, tables dialect.Tables, most time.Duration) (lock
 	case dialect.NoLocks:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("migrations: Caps of %s name no kind of locks", s.Name())
+	return nil, fmt.Errorf("migrations: Caps.Locks of %s is none of NoLocks, AdvisoryLocks and NamedLocks", s.Name())
 }
 
 // lockKey returns the number that identifies the lock of the tables.

@@ -53,7 +53,7 @@ func decode(text string) (st state, err error) {
 		return st, nil
 	}
 	if err := json.Unmarshal([]byte(text), &st); err != nil {
-		return state{}, fmt.Errorf("falldue: read the sample: %w", err)
+		return state{}, fmt.Errorf("falldue: decode the stored state of the metrics (table sample): %w", err)
 	}
 	return st, nil
 }

@@ -2,8 +2,10 @@ package sqlgen
 
 import "math"
 
-// Simplify evaluates the parts of a formula that do not depend on n. Simplify evaluates arithmetic on integers without
-// a unit, additions of 0, factors and exponents of 1, and an if with a condition that is true for every n or for none.
+// Simplify shortens a formula. It computes operators and functions of integers without a unit if the result is an
+// integer, too. It removes additions and subtractions of 0, and factors, divisors and exponents of 1, and replaces a
+// factor of -1 on the left by a minus sign. An if with a condition that is true for every n, or for none, becomes the
+// chosen branch.
 // Such parts remain after the parameters of a preset have been replaced with their values. Everything else stays
 // unchanged. The result has the same value as e at every n. If e is not a valid formula, Simplify returns e.
 func Simplify(e Expr) Expr {

@@ -179,7 +179,7 @@ type policyFlag struct {
 
 func (p *policyFlag) flag(cmd *cobra.Command) {
 	p.kinds = map[string]backoff.Policy{}
-	cmd.Flags().Var(p, "policy", "retry policy of a kind that no live worker handles; repeatable")
+	cmd.Flags().Var(p, "policy", "use this retry policy for KIND, or without KIND= for all other kinds, instead of the policies of live workers; repeatable")
 	complete(cmd, "policy", presetNames()...)
 }
 

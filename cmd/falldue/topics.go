@@ -14,7 +14,7 @@ const (
 	formulaHelp    = `FORMULA: see "falldue help formula".`
 	subjectHelp    = `SUBJECT: see "falldue help subject".`
 	policyFlagHelp = `Retry policies come from live workers. If none handles a kind, set the kind's policy
-with --policy.`
+with --policy KIND=FORMULA.`
 )
 
 // topics returns the pages of help that belong to no single command.

@@ -154,6 +154,9 @@ func prose(t *testing.T) map[string]string {
 	return texts
 }
 
+// brokenLink matches a line with the target of a link and more, or without the target. go/doc takes it for text.
+var brokenLink = regexp.MustCompile(`(?m)^\[[^\]]+\]:(?: https?://\S+ \S.*)?$`)
+
 // collect adds the comments on exported names and the strings of a file.
 func collect(t *testing.T, name string, texts map[string]string) {
 	t.Helper()
@@ -166,8 +169,12 @@ func collect(t *testing.T, name string, texts map[string]string) {
 		texts[fmt.Sprintf("%s:%d", name, files.Position(at).Line)] += " " + strings.Join(strings.Fields(text), " ")
 	}
 	comment := func(group *ast.CommentGroup) {
-		if group != nil {
-			add(group.Pos(), group.Text())
+		if group == nil {
+			return
+		}
+		add(group.Pos(), group.Text())
+		if link := brokenLink.FindString(group.Text()); link != "" {
+			t.Errorf("%s: %q: write the target of a link on a line that has nothing else", files.Position(group.Pos()), link)
 		}
 	}
 	comment(file.Doc)
