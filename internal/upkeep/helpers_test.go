@@ -1,7 +1,9 @@
 package upkeep
 
 import (
+	"bytes"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/falldue/falldue/dialect"
@@ -39,3 +41,23 @@ func (f fakeCleanTable) FirstToKeep(_ context.Context, _ string, at store.Lane, 
 }
 
 func (fakeCleanTable) Classify(error) dialect.Class { return dialect.Other }
+
+// lockedLog is a log that one goroutine writes while another one reads it.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// take returns and removes the lines.
+func (l *lockedLog) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}

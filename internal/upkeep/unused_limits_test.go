@@ -1,7 +1,6 @@
 package upkeep
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"maps"
@@ -21,7 +20,7 @@ import (
 func TestUnusedLimitsAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer // read after synctest.Wait
+		var log lockedLog
 		tenant := store.Limit{Text: `AtMost(2).PerKey("tenat")`, PerKey: true, Part: "tenat", Form: store.Running, Most: 2}
 		order := store.Limit{Text: "InOrder()", PerKey: true, Form: store.Sequence, Most: 1}
 		all := store.Limit{Text: "AtMost(5)", Form: store.Running, Most: 5}
@@ -46,15 +45,15 @@ func TestUnusedLimitsAreReported(t *testing.T) {
 			if health.AddTo(&info); !maps.Equal(info.UnusedLimits, announced) {
 				t.Errorf("%s: the worker announces %v, want %v", what, info.UnusedLimits, announced)
 			}
-			if n := strings.Count(log.String(), "\n"); n != len(lines) {
-				t.Errorf("%s: %d lines, want %d:\n%s", what, n, len(lines), log.String())
+			text := log.take()
+			if n := strings.Count(text, "\n"); n != len(lines) {
+				t.Errorf("%s: %d lines, want %d:\n%s", what, n, len(lines), text)
 			}
 			for _, line := range lines {
-				if !strings.Contains(log.String(), "the limit has no effect\" "+line+"\n") {
-					t.Errorf("%s: lacks %s:\n%s", what, line, log.String())
+				if !strings.Contains(text, "the limit has no effect\" "+line+"\n") {
+					t.Errorf("%s: lacks %s:\n%s", what, line, text)
 				}
 			}
-			log.Reset()
 		}
 		both := map[string]string{"kind charge": `AtMost(2).PerKey("tenat"), InOrder()`}
 		start(9, "default", "charge", "")
