@@ -17,10 +17,10 @@
 //	delay 15s + n^4; jitter 30s * n; attempts 26; elapsed 30d
 //	arctan(max=12h); attempts 40
 //
-// [Presets] lists the presets, each with its parameters, its formulas and their source. A text can begin with a preset
-// alone, as in the second line above. The policy then also has the preset's jitter and limits, unless later clauses of
-// the text replace them. Inside a larger formula, a preset stands only for its delay. [Parse] replaces a preset with
-// its formulas, so a stored policy shows its formulas, can be edited, and does not change when a preset does.
+// [Presets] lists the presets, each with its parameters, its formulas and their source. If the first clause of a text is a
+// preset and nothing else, as in the second line above, the policy also has the preset's jitter and limits, unless later
+// clauses replace them. Inside a larger formula, a preset stands only for its delay. [Parse] replaces a preset with its
+// formulas, so a stored policy shows its formulas, can be edited, and does not change when a preset does.
 //
 // Some presets have no limit, because the policies that they reproduce have none: [Constant], [Polynomial], [Arctan],
 // [Sigmoid], [Euler], [FullJitter], [EqualJitter], [PubSub], [DBScheduler] and [GRPC]. With these presets, tasks are

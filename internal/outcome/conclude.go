@@ -18,7 +18,7 @@ type ClaimResult struct {
 	Claim          *store.Claim
 	Policy         *control.CompiledPolicy
 	WorkerID       string
-	Claimed        time.Time // when the claim was sent
+	Answered       time.Time // when the claim had been made: the database's clock shows at least Claim.Now plus the time since then
 	LostIn         string    // the step in which the previous run was lost, if known
 	jitterFraction float64   // the drawn part of the jitter, above 0 and up to 1; 0 unless middleware has asked for the outcome
 }
@@ -196,7 +196,7 @@ func (x ClaimResult) exhausted(next time.Duration) bool {
 	if most := x.MaxAttempts(); most > 0 && x.Claim.Attempts >= most {
 		return true
 	}
-	elapsed := store.Duration(x.Claim.Now-x.Claim.First.V) + time.Since(x.Claimed)
+	elapsed := store.Duration(x.Claim.Now-x.Claim.First.V) + time.Since(x.Answered)
 	return x.Policy.Policy.MaxElapsed() > 0 && elapsed+next > x.Policy.Policy.MaxElapsed()
 }
 
@@ -314,6 +314,6 @@ func (x ClaimResult) Release() store.Settlement {
 	if x.Claim.From.Attempts == 0 && store.Ordered(x.Claim.Limits) {
 		e.State = statements.StateSnoozed
 	}
-	e.Wait = x.Claim.Anchor - x.Claim.Now - time.Since(x.Claimed).Microseconds()
+	e.Wait = x.Claim.Anchor - x.Claim.Now - time.Since(x.Answered).Microseconds()
 	return e
 }

@@ -15,7 +15,7 @@ import (
 func TestVerdictsHoldAfterTheShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	x := ClaimResult{
-		Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1}, Attempts: 1}, Policy: control.Compile(backoff.Constant(time.Minute)), Claimed: time.Now(),
+		Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1}, Attempts: 1}, Policy: control.Compile(backoff.Constant(time.Minute)), Answered: time.Now(),
 	}
 	stopped := []error{ErrStopping}
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestReleaseKeepsThePlaceInASequence(t *testing.T) {
 		"one that has failed":          {statements.StateOpen, 1, store.Sequence, statements.StateOpen},
 		"one that was snoozed":         {statements.StateSnoozed, 0, store.Running, statements.StateSnoozed},
 	} {
-		x := ClaimResult{Claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, Claimed: time.Now()}
+		x := ClaimResult{Claim: &store.Claim{Attempts: c.failed + 1, Limits: []store.Limit{{Name: "l", Form: c.form, Most: 1}}}, Answered: time.Now()}
 		x.Claim.From.State, x.Claim.From.Attempts = c.from, c.failed
 		if e := x.Release(); e.State != c.want || e.AttemptsDelta != -1 {
 			t.Errorf("%s becomes %s with %d attempts more; want %s, -1", name, e.State, e.AttemptsDelta, c.want)
@@ -69,7 +69,7 @@ func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	for _, year := range []int{2029, 1800, 1733, 1500, 1, -140_000} {
 		anchor := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-		x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, Claimed: time.Now()}
+		x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 1, Anchor: anchor, Now: now}, Attempts: 1}, Answered: time.Now()}
 		x.Claim.From.State = statements.StateOpen
 		e := x.Release()
 		if off := store.Duration(now + e.Wait - anchor); off > 0 || off < -time.Minute { // the time since the claim
@@ -85,7 +85,7 @@ func TestReleaseGoesBackToAnyAnchor(t *testing.T) {
 // would run. Its error names the loss. If no attempt was lost, the task waits as before the claim.
 func TestReleaseOfALostLastAttempt(t *testing.T) {
 	t.Parallel()
-	x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 5}, Attempts: 2, Exhausted: true}, Policy: control.Compile(backoff.Constant(time.Minute).WithMaxAttempts(2)), Claimed: time.Now()}
+	x := ClaimResult{Claim: &store.Claim{Claimed: statements.Claimed{ID: 1, Fence: 5}, Attempts: 2, Exhausted: true}, Policy: control.Compile(backoff.Constant(time.Minute).WithMaxAttempts(2)), Answered: time.Now()}
 	x.Claim.From.State, x.Claim.From.Attempts = statements.StateOpen, 2
 	if e := x.Release(); e.State != statements.StateOpen || e.AttemptsDelta != 0 || len(e.Records) > 0 {
 		t.Errorf("a task that has failed twice becomes %s with %d attempts more and %d records; want %s, 0, 0", e.State, e.AttemptsDelta, len(e.Records), statements.StateOpen)

@@ -87,7 +87,7 @@ func (d *Dispatcher) Take(claims []*store.Claim, policies []*control.CompiledPol
 // Begin makes r the run of a claim that was sent at start.
 func (d *Dispatcher) Begin(r *Run, c *store.Claim, policy *control.CompiledPolicy, start time.Time) {
 	r.Env, r.handler = d.Env, d.Handlers[c.From.Kind]
-	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: policy, WorkerID: d.WorkerID, Claimed: start}
+	r.ClaimResult = outcome.ClaimResult{Claim: c, Policy: policy, WorkerID: d.WorkerID, Answered: time.Now()}
 	r.Lease = lease.New(c, d.Env.Queue, start.Add(d.Length))
 }
 
@@ -143,7 +143,7 @@ func (c *DispatcherConfig) HandleOne(r *Run) *Run {
 	ours, returned := true, false
 	defer func() {
 		if !returned {
-			e, ours = r.Finish(outcome.Goexit, time.Since(r.Claimed))
+			e, ours = r.Finish(outcome.Goexit, time.Since(r.Answered))
 		}
 		if ours {
 			r.end = e

@@ -199,7 +199,7 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	if !r.Lease.Begin(cancel, started) {
 		return r, store.Settlement{}, false
 	}
-	r.began = max(started.Sub(r.Claimed), 1)
+	r.began = max(started.Sub(r.Answered), 1)
 	r.Observer.Started(r)
 	r, f := r.Stuck.handle(ctx, r, leases)
 	took := time.Since(started)

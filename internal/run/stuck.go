@@ -138,7 +138,7 @@ func (s *Stuck) Err() error {
 // withoutHandler returns a run of the same claim. The given-up handler keeps r, which has lost its lease.
 func (r *Run) withoutHandler(leases *lease.Set) *Run {
 	left := &Run{Env: r.Env, handler: r.handler, Lease: lease.New(r.Claim, r.Queue, time.Time{}), began: r.began}
-	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Claimed: r.Claimed}
+	left.ClaimResult = outcome.ClaimResult{Claim: r.Claim, Policy: r.Policy, WorkerID: r.WorkerID, Answered: r.Answered}
 	left.progress.last, left.progress.any = r.lastProgress()
 	r.mu.Lock()
 	left.steps = r.steps
