@@ -16,13 +16,7 @@ import (
 // TestATaskThatCannotBeReadIsNotMissing: an outage is not the error of a task that does not exist.
 func TestATaskThatCannotBeReadIsNotMissing(t *testing.T) {
 	t.Parallel()
-	q, err := falldue.New(testdb.Open(t, testdb.SQLite), falldue.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	q := newBacklog(t, testdb.SQLite).queue
 	if err := ops.New(q).ChangeTask(t.Context(), 1, ops.TaskChange{Queue: "other"}); !errors.Is(err, falldue.ErrNotFound) {
 		t.Errorf("a task that does not exist: %v", err)
 	}
@@ -38,19 +32,13 @@ func TestATaskThatCannotBeReadIsNotMissing(t *testing.T) {
 func TestTasksOfDeadWorkersWaitAfterAChange(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
-		db := testdb.Open(t, engine)
-		q, err := falldue.New(db, falldue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b := newBacklog(t, engine)
+		q := b.queue
 		receipts, err := falldue.NewKind[int]("lost", falldue.KindConfig{}).EnqueueMany(t.Context(), q, make([]int, 3))
 		if err != nil {
 			t.Fatal(err)
 		}
-		db.MustExec("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at")
+		b.db.MustExec("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at")
 		o, later := ops.New(q), time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
 		if err := o.ChangeTask(t.Context(), receipts[0].ID, ops.TaskChange{RunAt: later}); err != nil {
 			t.Fatal(err)
@@ -90,13 +78,7 @@ func TestTasksOfDeadWorkersWaitAfterAChange(t *testing.T) {
 func TestATaskOfAFlowTakesNoUniqueKey(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string) {
-		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := q.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		q := newBacklog(t, engine).queue
 		k := falldue.NewKind[string]("ship", falldue.KindConfig{})
 		ids, err := flow.Chain(k.Params("first"), k.Params("second")).Enqueue(t.Context(), q)
 		if err != nil {
