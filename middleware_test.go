@@ -122,7 +122,7 @@ func TestMiddlewareSeesWhatTheJitterDecides(t *testing.T) {
 				return err
 			}
 		}})
-		r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Claimed: time.Now()}}
+		r := &run.Run{Env: &run.Env{Queue: "q"}, ClaimResult: outcome.ClaimResult{Claim: &store.Claim{Attempts: 1}, Policy: control.Compile(policy), Answered: time.Now()}}
 		e, _ := r.Finish(outcome.ToEnd(fn(t.Context(), r)), 0)
 		if got := Outcome(outcome.Of(&e, r.Failure)); got != shownOutcome {
 			t.Fatalf("middleware has seen %s, and the outcome is %s", shownOutcome, got)
