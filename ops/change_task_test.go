@@ -2,12 +2,16 @@ package ops_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/falldue/falldue"
+	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
@@ -70,6 +74,64 @@ func TestTasksOfDeadWorkersWaitAfterAChange(t *testing.T) {
 		}
 		if waiting != 2 {
 			t.Errorf("%d tasks wait for later, want 2", waiting)
+		}
+	})
+}
+
+// TestAChangeOfALostTaskRecordsItsLoss: each change ends the claim of a dead worker, and the attempt is recorded with the
+// fence of that claim. If the attempt was the last one, the task later dies of the loss.
+func TestAChangeOfALostTaskRecordsItsLoss(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, engine string) {
+		b, ctx := newBacklog(t, engine), t.Context()
+		o, urgent, later := ops.New(b.queue), -1, time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
+		changes := []func(id int64) error{
+			func(id int64) error { return o.ChangeTask(ctx, id, ops.TaskChange{Args: 2}) },
+			func(id int64) error { return o.ChangeTask(ctx, id, ops.TaskChange{RunAt: later}) },
+			func(id int64) error { return o.ChangeTask(ctx, id, ops.TaskChange{Queue: "other"}) },
+			func(id int64) error { return o.ChangeTask(ctx, id, ops.TaskChange{Priority: &urgent}) },
+			func(id int64) error { return o.RunNow(ctx, id) }, // the next claim records the loss
+			func(id int64) error { return b.queue.Cancel(ctx, id) },
+		}
+		receipts, err := falldue.NewKind[json.RawMessage]("lost", falldue.KindConfig{}).EnqueueMany(ctx, b.queue, make([]json.RawMessage, len(changes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.db.MustExec("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at")
+		for i, r := range receipts {
+			if err := changes[i](r.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.db.MustExec("update falldue_tasks set updated_at = created_at where state <> 'cancelled'")
+		logged := make(lines, 100)
+		stop := b.start(falldue.Config{
+			Queues: map[string]falldue.QueueConfig{"default": {}, "other": {}},
+			Logger: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelError})),
+		}, handle(falldue.KindConfig{Policy: backoff.Constant(0).WithMaxAttempts(1)}, succeed, "lost"))
+		for range len(changes) - 1 {
+			select {
+			case line := <-logged:
+				if !strings.Contains(line, "its last attempt was lost") {
+					t.Errorf("logged %s", line)
+				}
+			case <-time.After(testdb.Patience):
+				t.Error("the dead tasks are not all logged")
+			}
+		}
+		stop()
+		for i, r := range receipts {
+			task, err := b.queue.Task(ctx, r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `the lease of attempt 1 of 1 ended: its worker "gone" vanished`; task.State != falldue.StateCancelled && (task.State != falldue.StateDead || task.LastError != want) {
+				t.Errorf("after change %d, the task is %s with the error %q; want dead with %q", i, task.State, task.LastError, want)
+			}
+			list, err := b.queue.Attempts(ctx, r.ID)
+			if err != nil || len(list) != 1 || list[0].Outcome != falldue.OutcomeLost || list[0].Attempt != 1 || list[0].Fence != 1 || list[0].Worker != "gone" {
+				t.Errorf("after change %d, the recorded attempts are %+v (error %v)", i, list, err)
+			}
 		}
 	})
 }

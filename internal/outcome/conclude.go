@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -19,6 +20,7 @@ type ClaimResult struct {
 	Policy         *control.CompiledPolicy
 	WorkerID       string
 	Answered       time.Time // when the claim had been made: the database's clock shows at least Claim.Now plus the time since then
+	LostTo         string    // the worker that lost the last attempt, if a change of the task has recorded the loss
 	LostIn         string    // the step in which the previous run was lost, if known
 	jitterFraction float64   // the drawn part of the jitter, above 0 and up to 1; 0 unless middleware has asked for the outcome
 }
@@ -206,8 +208,8 @@ func (x ClaimResult) exhausted(next time.Duration) bool {
 func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
-	if x.Claim.Previous.Valid {
-		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished%s", x.Claim.From.Attempts, most, x.Claim.Previous.V, x.inStep()))
+	if worker := cmp.Or(x.Claim.Previous.V, x.LostTo); worker != "" {
+		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished%s", x.Claim.From.Attempts, most, worker, x.inStep()))
 		return e
 	}
 	e.Records = append(e.Records, store.Record{

@@ -63,6 +63,8 @@ func newLeases() *lease.Extender {
 // settlesTx is a table that settles tasks in transactions.
 type settlesTx func(e *store.Settlement) (bool, error)
 
+func (settlesTx) Attempts(context.Context, int64) ([]store.Attempt, error) { return nil, nil }
+
 func (s settlesTx) SettleTx(_ context.Context, _ store.Tx, _ string, e *store.Settlement) (bool, error) {
 	return s(e)
 }

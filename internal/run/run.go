@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue/internal/control"
 	"github.com/falldue/falldue/internal/lease"
 	"github.com/falldue/falldue/internal/outcome"
+	"github.com/falldue/falldue/internal/retry"
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/store"
@@ -101,8 +102,9 @@ func (r *Run) Limit(timeout time.Duration) (returned func()) {
 	}
 }
 
-// txTable settles a task inside the transaction of its handler.
+// txTable settles a task inside the transaction of its handler, and lists the task's recorded attempts.
 type txTable interface {
+	Attempts(ctx context.Context, id int64) ([]store.Attempt, error)
 	SettleTx(ctx context.Context, tx store.Tx, workerID string, e *store.Settlement) (mine bool, err error)
 }
 
@@ -184,6 +186,8 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	if most := r.MaxAttempts(); most > 0 && r.Claim.Exhausted {
 		if r.Claim.Previous.Valid {
 			r.LostIn = r.Steps().CountLost(ctx)
+		} else {
+			r.LostTo = r.recordedLoss(ctx)
 		}
 		return r, r.AttemptsExhausted(most), true
 	}
@@ -209,6 +213,21 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	r.handler.Pace.Record(took)
 	e, ours := r.Finish(f, took)
 	return r, e, ours
+}
+
+// recordedLoss returns the worker that lost the task's last attempt, if a change of the task has ended the lost claim.
+func (r *Run) recordedLoss(ctx context.Context) (worker string) {
+	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
+	defer cancel()
+	list, err := r.Table.Attempts(ctx, r.Claim.ID)
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	last := list[len(list)-1]
+	if last.Outcome != statements.OutcomeLost || last.Attempt != r.Claim.From.Attempts {
+		return ""
+	}
+	return last.Worker
 }
 
 // Finish returns the settlement of the claim after the handler succeeded, or failed with f, or

@@ -462,7 +462,7 @@ func (s *Settler) tellFlows(batch []*Run, lost map[int64]bool) {
 // report logs the failure of a settled run.
 func (s *Settler) report(r *Run) {
 	switch f := r.Failure; {
-	case r.end.State == statements.StateDead && f == nil && r.Claim.Exhausted && !r.Claim.Previous.Valid:
+	case r.end.State == statements.StateDead && f == nil && !r.end.Error.Valid: // its attempts have failed
 		s.exhausted.add(exhausted{r.Queue, r.Claim.From.Kind, r.LimitText(), r.MaxAttempts()})
 	case r.end.State == statements.StateDead:
 		stack := ""

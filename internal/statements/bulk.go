@@ -174,15 +174,15 @@ func RunTasks(s dialect.Server, tables dialect.Tables, size int) Stmt {
 
 // ChangeWaiting gives a waiting task other settings, unless the task has been claimed or changed in the meantime. If the
 // payload or the time is null, the task keeps its own. A task that has failed becomes snoozed: it is due at the time,
-// without a delay, and the lost claim of a dead worker ends, see [RunTasks]. Parameters: id, fence, queue, priority, key,
-// unique, payload, at.
+// without a delay. The lost claim of a dead worker ends: the next claim would take it for a claim with the new fence.
+// Parameters: id, fence, queue, priority, key, unique, payload, at.
 func ChangeWaiting(s dialect.Server, tables dialect.Tables) Stmt {
 	return newBuilder(s, tables).stmt(`
 update {tasks} as t
 set fence = {next fence}, queue = :queue, priority = :priority, task_key = :key, unique_key = {text :unique},
 	payload = coalesce({json {text :payload}}, payload), updated_at = coalesce({moment {int :at}}, updated_at),
 	state = case when {int :at} is null or attempts = 0 then state else 'snoozed' end,
-	claimed_by = case when {int :at} is null then claimed_by else '' end
+	claimed_by = ''
 where id = :id and fence = :fence` + ActRunNow.allows())
 }
 

@@ -141,6 +141,9 @@ func (s *Store) act(ctx context.Context, x runner, p ActParams, found []statemen
 		if err := s.matchAll(ctx, x, s.batch("cancel tasks", n, statements.CancelTasks), nil, fences); err != nil {
 			return err
 		}
+		if err := s.recordLost(ctx, x, found); err != nil {
+			return err
+		}
 	case ActExpire:
 		if err := s.matchAll(ctx, x, s.batch("expire tasks", n, statements.ExpireTasks), statements.Values{"error": p.Why}, fences); err != nil {
 			return err
@@ -200,14 +203,17 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 // WorkerVanished is the error of a lost attempt.
 const WorkerVanished = "the lease ended: the worker vanished"
 
-// recordLost records the last attempts of tasks, which dead workers have lost. Otherwise the next claims would do so.
-func (s *Store) recordLost(ctx context.Context, x runner, tasks []statements.AllowedTask) error {
-	if len(tasks) == 0 {
-		return nil
-	}
+// recordLost records the attempts that dead workers have lost, for tasks whose claims end. Otherwise the next claims would
+// do so.
+func (s *Store) recordLost(ctx context.Context, x runner, ended []statements.AllowedTask) error {
 	var e Settlement
-	for _, t := range tasks {
-		e.Records = append(e.Records, Record{Key: t.Key, Attempt: t.Attempts, Outcome: statements.OutcomeLost, Worker: t.Worker, Error: WorkerVanished})
+	for _, t := range ended {
+		if t.Worker != "" && t.Lease <= 0 {
+			e.Records = append(e.Records, Record{Key: t.Key, Attempt: t.Attempts, Outcome: statements.OutcomeLost, Worker: t.Worker, Error: WorkerVanished})
+		}
+	}
+	if e.Records == nil {
+		return nil
 	}
 	return attemptLog{s}.settle(ctx, x, []*Settlement{&e})
 }
@@ -228,7 +234,7 @@ func (s *Store) revive(ctx context.Context, x runner, p ActParams, found []state
 	var lost []statements.AllowedTask // tasks whose claims end
 	for i, t := range found {
 		list[i] = statements.Revival{Key: t.Key, Wait: p.Waits[t.TaskID].Microseconds()}
-		if t.Worker != "" && list[i].Wait > 0 {
+		if list[i].Wait > 0 {
 			lost = append(lost, t)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Store) ChangeWaiting(ctx context.Context, c WaitingChange) (changed boo
 		if err == nil {
 			err = one(result)
 		}
-		if err == nil && c.RunAt.Valid && found[0].Worker != "" {
+		if err == nil {
 			err = s.recordLost(ctx, x, found)
 		}
 		if err == nil && c.InPlace {
