@@ -9,7 +9,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// Errors to test for with errors.Is.
+// Errors to test for with errors.Is. Most calls return them wrapped in an error with more details.
 var (
 	// ErrLeaseLost means that a task no longer belongs to the worker: its lease ended and another worker may run it, or
 	// the task was cancelled. Task.DoneTx returns it, and the handler's context ends with it as the cause.
@@ -23,26 +23,25 @@ var (
 	// ErrStopping is the cause of the end of a handler's context when the handler still ran after Run's context had ended
 	// and Config.ShutdownTimeout had passed.
 	ErrStopping = outcome.ErrStopping
-	// ErrStuck is wrapped by the error of a run whose handler did not return within Config.StuckTimeout of the end
-	// of its context, and by the error of [Queue.Run] if such handlers still run.
+	// ErrStuck means that a handler did not return within Config.StuckTimeout of the end of its context. [Queue.Run]
+	// returns it if such handlers still run.
 	ErrStuck = outcome.ErrStuck
 	// ErrNotCommitted is the error of an attempt whose handler called DoneTx and returned nil,
 	// though the transaction of DoneTx did not commit. See [Task.DoneTx].
 	ErrNotCommitted = outcome.ErrNotCommitted
-	// ErrNotFound is wrapped by the error of a call about one task if no task has the ID, and by errors of calls about one
-	// schedule, per-task policy or flow that does not exist.
+	// ErrNotFound means that the task, schedule, per-task policy or flow of a call does not exist.
 	ErrNotFound = store.ErrNotFound
-	// ErrWrongState is wrapped by the errors of calls that change one task, such as Queue.Retry, if the task's state
-	// does not allow the change, or the task has another fencing token than expected. The text names the state or token.
+	// ErrWrongState means that a call that changes one task, such as Queue.Retry, found the task in a state that
+	// does not allow the change, or with another fencing token than expected. The text names the state or token.
 	ErrWrongState = errors.New("falldue: wrong state")
-	// ErrRunning is wrapped by the error of Queue.Delete for a task that runs.
+	// ErrRunning means that a task is running. Queue.Delete returns it.
 	ErrRunning = errors.New("falldue: task is running")
-	// ErrNoResult is wrapped by the errors of ResultOf for a task without a result.
+	// ErrNoResult means that a task has no result. ResultOf returns it.
 	ErrNoResult = errors.New("falldue: no result")
-	// ErrInvalid is wrapped by every error about a value that the caller passed: a configuration, a kind, arguments,
-	// options. The text of the error names the value and the rule.
+	// ErrInvalid means that a value that the caller passed is not allowed: a configuration, a kind, arguments, or
+	// options. The text names the value and the rule.
 	ErrInvalid = errors.New("falldue: invalid")
-	// ErrNotMigrated is wrapped by errors about missing tables. Call Queue.Migrate, or run
+	// ErrNotMigrated means that falldue's tables do not exist. Call Queue.Migrate, or run
 	// "falldue migrate up".
 	ErrNotMigrated = store.ErrNotMigrated
 )

@@ -76,6 +76,10 @@ var measures = []measure{
 		about: "like drain_deleted, but the tasks have 1,000 keys, and two tasks of a key may run concurrently",
 	},
 	{
+		name: "drain_keys_unlimited", unit: "tasks/s", settings: settings{done: deleted}, run: drainKeys(0),
+		about: "like drain_keys, without the limit",
+	},
+	{
 		name: "drain_keys_saturated", unit: "tasks/s", settings: settings{done: deleted, limited: true}, run: drainKeys(1),
 		about: "like drain_keys, while %[1]s other due tasks wait because two tasks of their key are running",
 	},

@@ -13,8 +13,8 @@ import (
 	"github.com/falldue/falldue/internal/dsn"
 )
 
-// ErrTransactionPooling is wrapped by errors of [Probe], [PoolTransactions] and statements if the
-// driver's settings cannot work behind a pooler in transaction mode. Such a pooler gives each
+// ErrTransactionPooling means that the driver's settings cannot work behind a pooler in transaction
+// mode. [Probe], [PoolTransactions] and statements return it, wrapped. Such a pooler gives each
 // transaction any free session. The session may lack the statements that the driver prepared, or have
 // statements of another process. ErrTransactionPooling wraps [ErrUnsupported].
 var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+

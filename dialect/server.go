@@ -22,9 +22,8 @@ type Server struct {
 	Caps Caps
 }
 
-// ErrUnsupported is wrapped by the errors of [Probe] for a server that is too
-// old, lacks a feature that falldue needs, or has an unsuitable setting. The text
-// names the feature or setting, and suggests a fix.
+// ErrUnsupported means that a server is too old, lacks a feature that falldue needs, or has an
+// unsuitable setting. [Probe] returns it, wrapped. The text names the feature or setting, and suggests a fix.
 var ErrUnsupported = errors.New("database server not supported")
 
 // Queryer is the argument of [Probe]: a *sqlx.DB, *sql.DB, *sql.Conn or transaction.

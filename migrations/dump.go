@@ -27,7 +27,7 @@ const (
 // Formats lists all formats.
 var Formats = []Format{Goose, GolangMigrate, Atlas}
 
-// ErrFormat is wrapped by the error of [Dump] for a format that is not in [Formats].
+// ErrFormat means that a format is not in [Formats]. [Dump] returns it, wrapped.
 var ErrFormat = errors.New("migrations: unknown format")
 
 // File is a file with a migration, or with one direction of it.

@@ -82,8 +82,8 @@ func locked(ctx context.Context, err error, db rowQueryer, lock, holder string, 
 	return fmt.Errorf("%w: %s is held by %s; end that session if it is not migrating", err, lock, who.String)
 }
 
-// ErrLockLost is wrapped by the errors of a [Migrator] whose session no longer held the migration lock after the
-// migrations had run. A connection pooler may have switched to another session.
+// ErrLockLost means that the session of a [Migrator] no longer held the migration lock after the
+// migrations had run. A connection pooler may have switched to another session. Test for it with errors.Is.
 var ErrLockLost = errors.New("the lock was lost during the migration, and another process may have migrated at the same time; migrate through a connection that keeps its session")
 
 // unlock releases a lock by a statement that returns 1 if the session had the lock.

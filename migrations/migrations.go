@@ -72,12 +72,13 @@ func FS(d dialect.Server, tables dialect.Tables) (fs.FS, error) {
 	return filled, nil
 }
 
-// ErrNewer is wrapped by the errors of a [Migrator] for tables that a newer
-// release of falldue has migrated. This release does not know their columns.
+// ErrNewer means that a newer release of falldue has migrated the tables. This release does not know
+// their columns. The methods of [Migrator] return it, wrapped.
 var ErrNewer = errors.New("a newer release of falldue has migrated the tables")
 
-// ErrForeign is wrapped by the errors of a [Migrator] for tables that another tool has created, for example from the
-// files of [Dump]. Such a database has no migrations table of falldue, so the version of the tables is unknown.
+// ErrForeign means that another tool has created the tables, for example from the files of [Dump]. Such
+// a database has no migrations table of falldue, so the version of the tables is unknown. The methods of [Migrator]
+// return it, wrapped.
 var ErrForeign = errors.New("another tool has created the tables")
 
 // Migrator runs the migrations of one database. Any number of processes can migrate the database at the same time: one

@@ -51,7 +51,7 @@ type BulkReport struct {
 	// After is the ID up to which all tasks have been examined. To continue there, set
 	// BulkOptions.After to After.
 	After int64
-	// DueFrom is when the next task would fall due by Spread.Rate. To continue, set Spread.From
+	// DueFrom is the time at which Spread.Rate would make the next task due. To continue, set Spread.From
 	// to DueFrom. It is zero in a dry run, and without a rate.
 	DueFrom time.Time
 	// Complete reports whether all tasks have been examined.

@@ -34,7 +34,7 @@ type Effect struct {
 }
 
 // Drastic reports whether more tasks than a given number would become due immediately, or would become dead.
-// Tasks with an unknown policy count, too.
+// It also counts tasks whose policy is unknown.
 func (e Effect) Drastic(most int64) bool {
 	return e.AtOnce+e.Unknown > most || e.Exhausted+e.UnknownExhausted > most
 }

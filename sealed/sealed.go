@@ -48,8 +48,8 @@ type Key struct {
 	Secret []byte
 }
 
-// ErrUnknownKey is wrapped by the errors of [Codec.Decode] for data that was sealed with a
-// key that the codec does not have.
+// ErrUnknownKey means that data was sealed with a key that the codec does not have. [Codec.Decode]
+// returns it, wrapped.
 var ErrUnknownKey = errors.New("sealed: unknown key")
 
 // Codec seals payloads and results. It is safe for concurrent use.

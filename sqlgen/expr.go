@@ -57,7 +57,7 @@ func (Binary) isExpr() {}
 func (Call) isExpr()   {}
 func (If) isExpr()     {}
 
-// Compare is the condition of an [If]. Values that differ by less than a microsecond count as equal, so it does not
+// Compare is the condition of an [If]. Values that differ by less than 1e-6 count as equal, so it does not
 // matter how an engine rounds the last digit of a function such as exp.
 type Compare struct {
 	Op   CompareOp
@@ -151,10 +151,10 @@ const (
 	Sqrt Func = "sqrt"
 	// Atan is the inverse tangent, in radians.
 	Atan Func = "atan"
-	// Floor rounds down to an integer. A value less than a microsecond below an
+	// Floor rounds down to an integer. An argument that is less than 1e-6 below an
 	// integer counts as that integer.
 	Floor Func = "floor"
-	// Ceil rounds up to an integer. A value less than a microsecond above an
+	// Ceil rounds up to an integer. An argument that is less than 1e-6 above an
 	// integer counts as that integer.
 	Ceil Func = "ceil"
 	// Abs is the absolute value.
