@@ -110,12 +110,12 @@ var errGoexit = errors.New("the function that handles batches called runtime.Goe
 
 // run calls the function, and gives each task its error.
 func (b *batch[A]) run(fn func(context.Context, *Batch[A]) error) {
-	shown := &Batch[A]{}
+	shown := &Batch[A]{contexts: map[claim]context.Context{}}
 	for _, m := range b.members {
-		shown.Tasks, shown.contexts = append(shown.Tasks, m.task), append(shown.contexts, m.ctx)
+		shown.Tasks = append(shown.Tasks, m.task)
+		shown.contexts[claimOf(m.task)] = m.ctx
 	}
-	errs := make([]error, len(b.members))
-	shown.Errs = errs
+	shown.Errs = make([]error, len(b.members))
 	ctx, stop := b.context()
 	err := errGoexit
 	defer func() {
@@ -123,9 +123,9 @@ func (b *batch[A]) run(fn func(context.Context, *Batch[A]) error) {
 			err = &falldue.PanicError{Value: v, Stack: string(debug.Stack())}
 		}
 		stop()
-		copy(errs, shown.Errs) // if the function has replaced the slice
-		for i, m := range b.members {
-			if m.err = errs[i]; m.err == nil {
+		errs := shown.errors()
+		for _, m := range b.members {
+			if m.err = errs[claimOf(m.task)]; m.err == nil {
 				m.err = err
 			}
 		}

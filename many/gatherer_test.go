@@ -50,7 +50,7 @@ func (r *bench) begin(ctx context.Context, args ...int) {
 				defer r.mu.Unlock()
 				r.errs[arg] = err
 			}()
-			err = r.handle(ctx, falldue.Task[int]{Args: arg})
+			err = r.handle(ctx, falldue.Task[int]{RunInfo: falldue.RunInfo{ID: int64(arg)}, Args: arg})
 		}()
 		synctest.Wait()
 	}

@@ -31,14 +31,29 @@ type Config[A any] struct {
 // Batch contains the tasks for one call of the function, and their outcomes.
 type Batch[A any] struct {
 	// Tasks are the tasks of the batch, in the order in which they began to wait. Their methods work as in any handler.
-	// Call DoneTx of each task to complete all tasks in one transaction, together with the writes of the function.
+	// Call DoneTx of each task to complete all tasks in one transaction, together with the writes of the function. The
+	// function can sort Tasks before it sets elements of Errs.
 	Tasks []falldue.Task[A]
 	// Errs has an element for each of Tasks, nil at first. Store a task's error there. It counts as the error that a
 	// handler returns for the task: the task is retried, or has the outcome of [falldue.Discard], [falldue.Snooze],
 	// [falldue.Again] or [falldue.RetryAfter].
 	Errs []error
 
-	contexts []context.Context
+	contexts map[claim]context.Context
+}
+
+// claim identifies a task of a batch, even if the function has sorted Tasks.
+type claim struct{ id, fence int64 }
+
+func claimOf[A any](t falldue.Task[A]) claim { return claim{t.ID, t.Fence} }
+
+// errors returns the elements of Errs by their tasks.
+func (b *Batch[A]) errors() map[claim]error {
+	errs := map[claim]error{}
+	for i, err := range b.Errs[:min(len(b.Errs), len(b.Tasks))] {
+		errs[claimOf(b.Tasks[i])] = err
+	}
+	return errs
 }
 
 // NewBatch returns a batch for testing a function without a database. Make its tasks with package tasktest.
@@ -49,10 +64,10 @@ func NewBatch[A any](tasks ...falldue.Task[A]) *Batch[A] {
 // Context returns the context of Tasks[i]. It ends when the task is cancelled, has lost its lease or has timed out, even if
 // the rest of the batch continues.
 func (b *Batch[A]) Context(i int) context.Context {
-	if b.contexts == nil {
-		return context.Background()
+	if ctx, ok := b.contexts[claimOf(b.Tasks[i])]; ok {
+		return ctx
 	}
-	return b.contexts[i]
+	return context.Background()
 }
 
 // Handle registers fn as the handler of a kind's tasks, as [falldue.Handle] does. fn gets a batch of tasks. Its result

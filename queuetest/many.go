@@ -1,8 +1,10 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +57,43 @@ var manyCases = []conformanceCase{
 		stop()
 		if info := readTask(t, q, waiting); info.State != falldue.StateSnoozed || info.Attempts != 0 || info.ClaimedBy != "" || len(sizes) != 0 {
 			t.Errorf("a task that waited for more is %+v, and %d more batches ran", info, len(sizes))
+		}
+	}},
+	{"a handler for many tasks can sort them: each keeps its own error and its own context", func(t *testing.T, f *fixture) {
+		q := f.queue(t, falldue.Config{Concurrency: 3, DoneRetention: time.Hour})
+		k := falldue.NewKind[int]("sorted", falldue.KindConfig{})
+		began, ended := make(chan struct{}), make(chan struct{})
+		many.Handle(q, k, many.Config[int]{Most: 3, Wait: time.Hour}, func(ctx context.Context, b *many.Batch[int]) error {
+			slices.SortFunc(b.Tasks, func(x, y falldue.Task[int]) int { return cmp.Compare(x.Args%3, y.Args%3) }) // 3, 1, 2
+			close(began)
+			defer close(ended)
+			for i, task := range b.Tasks {
+				switch task.Args {
+				case 1:
+					b.Errs[i] = falldue.Discard(errors.New("task 1"))
+				case 2:
+					select {
+					case <-b.Context(i).Done():
+					case <-ctx.Done():
+					}
+				}
+			}
+			return nil
+		})
+		receipts, err := k.EnqueueMany(t.Context(), q, []int{1, 2, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		startWorker(t, q)
+		receive(t, began, "the batch")
+		if err := q.Cancel(t.Context(), receipts[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, ended, "the end of the context of the cancelled task")
+		for i, want := range []falldue.State{falldue.StateDead, falldue.StateCancelled, falldue.StateDone} {
+			waitFor(t, q, receipts[i].ID, "the end of its run", func(info falldue.TaskInfo) bool {
+				return info.State == want && info.ClaimedBy == ""
+			})
 		}
 	}},
 }
