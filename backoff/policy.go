@@ -132,8 +132,8 @@ func (p Policy) WithMaxAttempts(n int) Policy {
 }
 
 // WithMaxElapsed returns a copy of p that allows retries until d after the
-// start of the first attempt, from 0 to [sqlgen.MaxDelay] seconds. 0 means no
-// limit. [Policy.Err] reports any other d.
+// start of the first attempt. d is from 0 to [sqlgen.MaxDelay] seconds, and 0
+// means no limit. [Policy.Err] reports any other d.
 func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 	p = p.orDefault()
 	p.maxElapsed = d

@@ -32,7 +32,7 @@ type Queryer interface {
 }
 
 // Probe queries the engine, version and settings of a server, and returns a description of the server. The error wraps
-// [ErrUnsupported] for a server, or a session's settings, with which falldue cannot work.
+// [ErrUnsupported] if falldue cannot work with the server or with the session's settings.
 func Probe(ctx context.Context, db Queryer) (Server, error) {
 	var text string
 	if err := db.QueryRowContext(ctx, "select version() limit 1").Scan(&text); err != nil { // MySQL's sql_select_limit may be 0

@@ -93,9 +93,9 @@ func (p *Profile) Impact(o Override, horizon time.Duration) (Effect, error) {
 	return e, nil
 }
 
-// ClearImpact returns the effect of clearing a subject's override on the tasks that wait now, as [Profile.Impact] does
-// for a new override. After the clearing, less specific overrides apply to the subject's tasks. Nothing changes if the
-// subject has no override.
+// ClearImpact returns the effect that clearing a subject's override would have on the waiting tasks, as
+// [Profile.Impact] does for a new override. After the clearing, less specific overrides apply to the subject's tasks.
+// Nothing changes if the subject has no override.
 func (p *Profile) ClearImpact(s falldue.Subject, horizon time.Duration) (Effect, error) {
 	horizon, err := validHorizon(horizon)
 	if err == nil {
