@@ -71,7 +71,8 @@ type Record struct {
 	mu     sync.Mutex
 	lost   bool
 	done   bool
-	result json.RawMessage
+	result json.RawMessage // of the last SetResult
+	stored json.RawMessage // of the last SetResult before DoneTx
 
 	progress []Progress
 	recorded stepTable
@@ -109,10 +110,14 @@ func (r *Record) DoneTx() bool {
 	return r.done
 }
 
-// Result returns the result that the handler set, as JSON, or nil.
+// Result returns the result that the handler set, as JSON, or nil. A result that the handler set after DoneTx would not
+// be stored, and Result does not return it.
 func (r *Record) Result() json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.done {
+		return r.stored
+	}
 	return r.result
 }
 
@@ -128,7 +133,7 @@ func (c calls) DoneTx(_ context.Context, tx store.Tx) error {
 	if c.r.lost {
 		return falldue.ErrLeaseLost
 	}
-	c.r.done = true
+	c.r.done, c.r.stored = true, c.r.result
 	return nil
 }
 

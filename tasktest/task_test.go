@@ -43,6 +43,14 @@ func TestNewTask(t *testing.T) {
 	if err := task.DoneTx(t.Context(), nil); !errors.Is(err, falldue.ErrInvalid) || record.DoneTx() {
 		t.Errorf("without a transaction: %v", err)
 	}
+	for _, err := range []error{task.SetResult("first"), task.DoneTx(t.Context(), &sql.Tx{}), task.SetResult("too late")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if got := string(record.Result()); got != `"first"` {
+		t.Errorf("the result after DoneTx is %s", got)
+	}
 	literal := falldue.Task[mailArgs]{}
 	literal.Progress(1, "of no run")
 	for _, err := range []error{literal.DoneTx(t.Context(), nil), literal.SetResult(1)} {
