@@ -66,7 +66,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 //
 // Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. q needs no
 // handlers if workers of other queues or processes run the tasks. If a limit delays a task, the clock also stops when
-// the limit admits the task. Schedules of q ([periodic.New]) enqueue their tasks when the clock reaches their ticks. At
+// the limit admits the task, and when a pause or a policy override ends at its Until. Schedules of q ([periodic.New]) enqueue their tasks when the clock reaches their ticks. At
 // each stop and at the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks tasks
 // that depend on others, as workers do.
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/falldue/falldue"
 	"github.com/falldue/falldue/backoff"
 	"github.com/falldue/falldue/internal/testdb"
+	"github.com/falldue/falldue/ops"
 	"github.com/falldue/falldue/tasktest"
 )
 
@@ -257,6 +258,54 @@ func TestAdvanceObeysRates(t *testing.T) {
 		}
 		if !slices.Equal(order, []int64{first, first, first, second}) {
 			t.Errorf("the tasks %d and %d ran in the order %d", first, second, order)
+		}
+	})
+}
+
+// TestAdvanceStopsWherePausesAndOverridesEnd: tasks run then, as they do with a worker, and not at the end of the advance.
+func TestAdvanceStopsWherePausesAndOverridesEnd(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		db := testdb.Open(t, engine)
+		clock := tasktest.NewClock(t, db)
+		q := newQueue(t, db, falldue.Config{})
+		begin := clock.Now(t)
+		at := map[string][]time.Duration{}
+		fails := func(_ context.Context, task falldue.Task[int]) error {
+			at[task.Kind] = append(at[task.Kind], clock.Now(t).Sub(begin).Truncate(time.Hour))
+			if task.Attempt == 1 {
+				return errDown
+			}
+			return nil
+		}
+		for _, name := range []string{"paused", "slower", "stepped"} {
+			kind := falldue.NewKind[int](name, falldue.KindConfig{Policy: backoff.Constant(time.Hour)})
+			falldue.Handle(q, kind, fails)
+			enqueue(t, q, kind, 0)
+		}
+		slower, err := backoff.ParseOverride("delay 10 * original")
+		if err != nil {
+			t.Fatal(err)
+		}
+		faster, err := backoff.ParseOverride("delay 2 * original")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = q.Pause(t.Context(), falldue.Subject{Kind: "paused"}, falldue.PauseOptions{Until: begin.Add(2 * time.Hour)})
+		if err == nil {
+			err = ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "slower"}, slower, ops.OverrideOptions{Until: begin.Add(4 * time.Hour)})
+		}
+		if err == nil {
+			steps := []ops.OverrideStep{{After: 6 * time.Hour, Formula: faster}}
+			err = ops.New(q).SetPolicy(t.Context(), falldue.Subject{Kind: "stepped"}, slower, ops.OverrideOptions{Steps: steps})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(t, q, 24*time.Hour)
+		for name, want := range map[string][]time.Duration{"paused": {2 * time.Hour, 3 * time.Hour}, "slower": {0, 4 * time.Hour}, "stepped": {0, 6 * time.Hour}} {
+			if !slices.Equal(at[name], want) {
+				t.Errorf("kind %s ran after %v, want %v", name, at[name], want)
+			}
 		}
 	})
 }

@@ -153,6 +153,19 @@ func (r *ChangeReader) nextEnd() time.Duration {
 	return next
 }
 
+// NextEffect returns in how long a pause ends by itself, or a step of an override begins or ends. If neither will
+// happen, it returns a negative duration.
+func (r *ChangeReader) NextEffect() time.Duration {
+	next := r.nextEnd()
+	if at := r.overrides.nextStep(time.Now()); !at.IsZero() {
+		next = min(next, max(time.Until(at), time.Millisecond))
+	}
+	if next == forEver {
+		return -1
+	}
+	return next
+}
+
 // Read reads the changes since the last read, and applies them. While another goroutine
 // reads, perhaps from a connection that has gone silent, Read waits as long as ctx allows.
 func (r *ChangeReader) Read(ctx context.Context) error {

@@ -286,6 +286,17 @@ func (o *Overrides) Refresh(ctx context.Context) (next time.Time) {
 	return next
 }
 
+// nextStep returns when the next step of a scheduled override begins or ends, or a zero time.
+func (o *Overrides) nextStep(now time.Time) (next time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, a := range o.scheduled {
+		_, at := a.step(now)
+		next = soonest(next, at)
+	}
+	return next
+}
+
 // begin returns the override that takes effect for a subject, and the one that was in effect for the
 // subject before, or nil. The caller holds mu.
 func (o *Overrides) begin(a scheduledOverride, policy backoff.Override) (one, before *override) {

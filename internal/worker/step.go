@@ -39,14 +39,14 @@ type waitingLane struct {
 }
 
 // RunOne runs the task that is due first, if any. Otherwise it returns how long it is until the next task
-// falls due or a limit admits one, or a negative duration without such a task. A due task that cannot be
+// falls due, a limit admits one, or a pause or an override ends, or a negative duration if nothing of these will happen. A due task that cannot be
 // claimed, because another transaction has locked its row for example, does not count.
 func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err error) {
 	lanes, err := w.waitingLanes(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	next = -1
+	next = w.changes.NextEffect()
 	for _, at := range lanes {
 		wait := at.wait
 		if wait <= 0 {
