@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,7 +51,7 @@ func pauseCommand() *cobra.Command {
 					return err
 				}
 				if err := q.Pause(cmd.Context(), pause.Subject, falldue.PauseOptions{Until: pause.Until, Note: note}); err != nil {
-					return err
+					return endError(cmd.Context(), o, "--until", pause.Until, err)
 				}
 				if asJSON {
 					return jsonLines(cmd.OutOrStdout()).Encode(pauseObject(pause))
@@ -70,6 +72,18 @@ func pauseCommand() *cobra.Command {
 	jsonFlag(cmd, &asJSON, "print one JSON object per pause, and one with the fields refused, workers and error for each pause that workers cannot apply")
 	cmd.ValidArgsFunction = p.kindArgument()
 	return cmd
+}
+
+// endError returns the error of a change. If the change's end has passed, for example during a confirmation, the error
+// names the flag or the argument of the end: the library's error names a field of Go.
+func endError(ctx context.Context, o *ops.Ops, name string, until time.Time, err error) error {
+	if until.IsZero() || !errors.Is(err, falldue.ErrInvalid) {
+		return err
+	}
+	if now, failed := o.Now(ctx); failed != nil || until.After(now) {
+		return err
+	}
+	return mistake(fmt.Errorf("%s: the time %s has passed in the meantime; set a later time", name, until.UTC().Format(time.DateTime+" UTC")))
 }
 
 func resumeCommand() *cobra.Command {

@@ -117,11 +117,7 @@ func (f *setter) set(cmd *cobra.Command, subject string, steps func(*ops.Profile
 		}
 		if f.until != "" {
 			if o.Until, err = ops.ParseUntil(f.until, p.At, time.Now()); err != nil {
-				name := "until" // an argument of hold
-				if cmd.Flags().Lookup(name) != nil {
-					name = "--until"
-				}
-				return mistake(fmt.Errorf("%s: %w", name, err))
+				return mistake(fmt.Errorf("%s: %w", untilName(cmd), err))
 			}
 		}
 		_, given := f.policies.kinds[o.Kind]
@@ -162,10 +158,18 @@ func (f *setter) apply(cmd *cobra.Command, i *ops.Ops, p *ops.Profile, o ops.Ove
 		}
 		opts := ops.OverrideOptions{IncludeOwn: o.IncludeOwn, Steps: o.Steps[1:], Until: o.Until, Note: o.Note}
 		if err := i.SetPolicy(cmd.Context(), o.Subject, o.Formula, opts); err != nil {
-			return err
+			return endError(cmd.Context(), i, untilName(cmd), o.Until, err)
 		}
 	}
 	return report.print(cmd, f.asJSON)
+}
+
+// untilName returns the name of a command's end of an override: a flag, or an argument of hold.
+func untilName(cmd *cobra.Command) string {
+	if cmd.Flags().Lookup("until") == nil {
+		return "until"
+	}
+	return "--until"
 }
 
 // setReport is what a command has set or cleared, or would.

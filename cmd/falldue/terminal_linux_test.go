@@ -137,3 +137,25 @@ func TestTheTerminalIsAskedNothing(t *testing.T) {
 		t.Errorf("it wrote %q (error %v)", shown[:n], err)
 	}
 }
+
+// TestAnEndThatPassesDuringAConfirmation: the error names the flag, and not a field of the library.
+func TestAnEndThatPassesDuringAConfirmation(t *testing.T) {
+	t.Parallel()
+	shop := openShop(t, testdb.SQLite)
+	for name, args := range map[string][]string{
+		"--until: the time ": {"pause", "missing", "--until", "20ms"},
+		"until: the time ":   {"policy", "hold", "missing", "until", "20ms"},
+	} {
+		s := onTerminal(t, "falldue", append(args, "--dsn", shop.dsn)...)
+		s.shows("Continue?")
+		<-time.After(30 * time.Millisecond) // the end passes
+		s.press("y\n")
+		s.shows("has passed in the meantime; set a later time")
+		if text := s.shown.String(); !strings.Contains(text, "falldue: "+name) || strings.Contains(text, "Until") {
+			t.Errorf("it showed %q", text)
+		}
+		if err := s.cmd.Wait(); err == nil {
+			t.Error("it ended with status 0")
+		}
+	}
+}
