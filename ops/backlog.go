@@ -65,13 +65,21 @@ func (c course) due(anchor time.Duration, n int) (due time.Duration) {
 	return due
 }
 
+// UnknownPolicyError is the error of a computation for waiting tasks of a kind whose policy is unknown: no live worker
+// handles the kind. Set the policy with [Ops.WithPolicies].
+type UnknownPolicyError struct{ Kind string }
+
+func (e UnknownPolicyError) Error() string {
+	return fmt.Sprintf("ops: the policy of kind %s is unknown, and the kind has waiting tasks: set the policy with Ops.WithPolicies, or start a worker that handles the kind", e.Kind)
+}
+
 // mostBacklog is the greatest number of tasks of a backlog.
 const mostBacklog = 5_000_000
 
 // Backlog returns the waiting tasks of a kind, or of all kinds if it is "", with the policies in
 // effect, for [Simulate] and [SimulateBacklog]. A running task counts as a task that waits from the
-// end of its lease. Backlog returns an error if the policy of a task is unknown, or if there are
-// more than 5,000,000 tasks.
+// end of its lease. Backlog returns an [UnknownPolicyError] if the policy of a task is unknown, and
+// another error if there are more than 5,000,000 tasks.
 func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	b := &Backlog{Kind: kind}
 	after := func(at time.Time, zero time.Duration) time.Duration {
@@ -86,7 +94,7 @@ func (p *Profile) Backlog(kind string) (*Backlog, error) {
 			c = append(c, courseSpan{after(s.from, math.MinInt64), after(s.to, math.MaxInt64), s.policy})
 		}
 		if !known {
-			err = fmt.Errorf("ops: kind %s has waiting tasks, and its policy is not known", t.Kind)
+			err = UnknownPolicyError{t.Kind}
 		}
 		return c, err
 	}

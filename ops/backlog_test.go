@@ -80,7 +80,7 @@ func TestSimulateTakesABacklog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Backlog(""); err == nil || !strings.Contains(err.Error(), "kind charge has waiting tasks, and its policy is not known") {
+		if _, err := p.Backlog(""); err == nil || !strings.Contains(err.Error(), "the policy of kind charge is unknown, and the kind has waiting tasks: set the policy with Ops.WithPolicies") {
 			t.Errorf("error %v", err)
 		}
 		i = b.ops(map[string]backoff.Policy{"": parse(t, "2h")})

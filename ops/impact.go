@@ -239,8 +239,8 @@ const (
 // In a release of less than ten minutes, no task becomes due in the first two seconds, while workers apply the
 // override. The rest of the time has 40 steps.
 //
-// Release returns an error unless over is from [MinRelease] to [MaxRelease], 5 seconds to 7 days, and the policies of
-// the tasks are known.
+// Release returns an error unless over is from [MinRelease] to [MaxRelease], 5 seconds to 7 days. It returns an
+// [UnknownPolicyError] if the policy of a task is unknown.
 func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration) ([]OverrideStep, error) {
 	if over < MinRelease || over > MaxRelease {
 		return nil, fmt.Errorf("ops: the duration %v: must be %v to %v", over, MinRelease, MaxRelease)
@@ -255,7 +255,7 @@ func (p *Profile) Release(s falldue.Subject, includeOwn bool, over time.Duration
 		}
 		policy, known := p.policies.Code(t)
 		if !known {
-			return nil, fmt.Errorf("ops: kind %s has waiting tasks, and its policy is not known", g.Kind)
+			return nil, UnknownPolicyError{g.Kind}
 		}
 		late.groups, late.delays = append(late.groups, g), append(late.delays, delayOf(g, policy))
 	}

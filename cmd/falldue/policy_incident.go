@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func policyRampCommand() *cobra.Command {
 			return f.set(cmd, args[0], func(p *ops.Profile, o ops.Override) ([]ops.OverrideStep, error) {
 				steps, err := p.Release(o.Subject, o.IncludeOwn, over)
 				if err != nil {
-					return nil, fmt.Errorf("%w; set it with --policy", err)
+					return nil, unknownPolicy(err)
 				}
 				return steps, nil
 			})
@@ -91,4 +92,13 @@ func policyRampCommand() *cobra.Command {
 	}
 	f.flags(cmd, false)
 	return cmd
+}
+
+// unknownPolicy returns the error of a computation. It names the flag for a policy that is unknown.
+func unknownPolicy(err error) error {
+	var unknown ops.UnknownPolicyError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return fmt.Errorf("the policy of kind %s is unknown, and the kind has waiting tasks: set it with --policy, or start a worker that handles the kind", unknown.Kind)
 }

@@ -43,9 +43,9 @@ func TestPoliciesAreSetAndCleared(t *testing.T) {
 			{exitUsage, `over "0s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "0s"}},
 			{exitUsage, `over "4999ms": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "4999ms"}},
 			{exitUsage, `over "7d1s": must be a duration from 5s to 7d, such as 30m`, []string{"ramp", "mail", "over", "7d1s"}},
-			{exitUsage, `kind mail has waiting tasks, and its policy is not known; set it with --policy`, []string{"ramp", "mail", "over", "5s"}},
-			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "7d"}},
-			{exitUsage, `kind mail has waiting tasks, and its policy is not known`, []string{"ramp", "mail", "over", "30m"}},
+			{exitUsage, `the policy of kind mail is unknown, and the kind has waiting tasks: set it with --policy`, []string{"ramp", "mail", "over", "5s"}},
+			{exitUsage, `the policy of kind mail is unknown, and the kind has waiting tasks`, []string{"ramp", "mail", "over", "7d"}},
+			{exitUsage, `the policy of kind mail is unknown, and the kind has waiting tasks`, []string{"ramp", "mail", "over", "30m"}},
 			{exitNotFound, `no override is set for kind:mail`, []string{"clear", "mail", "--yes"}},
 		} {
 			out, err := s.fails(c.status, append([]string{"policy"}, c.args...)...)

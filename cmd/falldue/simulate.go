@@ -93,7 +93,7 @@ func (s *simulator) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if s.scenario.Backlog, err = p.Backlog(s.kind); err != nil {
-			return mistake(fmt.Errorf("%w; set it with --policy", err))
+			return mistake(unknownPolicy(err))
 		}
 		return s.print(cmd, append([]simulated{{policy: "current policy", live: true}}, list...))
 	})

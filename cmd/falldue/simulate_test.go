@@ -39,11 +39,11 @@ func TestSimulateTakesWhatWaits(t *testing.T) {
 		s.failed("charge", 400, 30*time.Minute)
 		s.failed("report", 10, 30*time.Minute)
 		for says, args := range map[string][]string{
-			"no live worker handles these tasks; set the number of handlers with --workers":      {"--backlog"},
-			"the live workers have ended no attempt yet; set the arrival rate with --per-second": {"--backlog", "--workers", "1"},
-			"kind charge has waiting tasks, and its policy is not known; set it with --policy":   {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
-			"no FORMULA is given; give at least one, or use --backlog to simulate":               nil,
-			"--kind needs --backlog: it selects waiting tasks":                                   {"1h", "--kind", "charge"},
+			"no live worker handles these tasks; set the number of handlers with --workers":              {"--backlog"},
+			"the live workers have ended no attempt yet; set the arrival rate with --per-second":         {"--backlog", "--workers", "1"},
+			"the policy of kind charge is unknown, and the kind has waiting tasks: set it with --policy": {"--backlog", "--workers", "1", "--per-second", "1", "--kind", "charge"},
+			"no FORMULA is given; give at least one, or use --backlog to simulate":                       nil,
+			"--kind needs --backlog: it selects waiting tasks":                                           {"1h", "--kind", "charge"},
 		} {
 			if _, err := s.fails(exitUsage, append([]string{"simulate"}, args...)...); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%v: error %v, want %q", args, err, says)
