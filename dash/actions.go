@@ -27,7 +27,20 @@ func (in *request) aboutTask(a Action, message string) (t falldue.TaskInfo, d do
 	if err := in.need(a, target); err != nil {
 		return t, d, err
 	}
+	if found == nil {
+		found = in.unchanged(t)
+	}
 	return t, d, found
+}
+
+// unchanged returns an error if the task has run since the user saw it, or has finished although the user saw a task
+// that had not. Forms without these fields change the task in any case.
+func (in *request) unchanged(t falldue.TaskInfo) error {
+	fence, state := in.r.PostFormValue("fence"), falldue.State(in.r.PostFormValue("state"))
+	if fence != "" && fence != strconv.FormatInt(t.Fence, 10) || state != "" && finished(state) != finished(t.State) {
+		return fmt.Errorf("%w: task %d is %s, and has changed since you saw it", falldue.ErrWrongState, t.ID, t.State)
+	}
+	return nil
 }
 
 // fence returns the fence of the task that the user saw.

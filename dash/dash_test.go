@@ -730,6 +730,38 @@ func TestWaitingTasksAreEdited(t *testing.T) {
 	}
 }
 
+// TestATaskThatHasRunSinceStaysDone: who has seen a task before its first run neither edits nor retries the task after
+// that run, which would run a done task again.
+func TestATaskThatHasRunSinceStaysDone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.SQLite, dash.Options{Allow: everything})
+	for _, route := range []string{"edit", "retry"} {
+		receipt, err := webhook.Enqueue(t.Context(), s.queue, json.RawMessage("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := url.Values{"id": {fmt.Sprint(receipt.ID)}, "fence": {"0"}, "args": {`{"edit": 1}`}}
+		s.see("task?id="+seen.Get("id"), `name="fence" value="0"`)
+		s.db.MustExec(s.db.Rebind("update falldue_tasks set state = 'done', attempts = 1, fence = 1 where id = ?"), receipt.ID)
+		if w := s.post(route, seen); w.Code != http.StatusConflict {
+			t.Errorf("%s: status %d, want %d:\n%s", route, w.Code, http.StatusConflict, w.Body)
+		}
+		if task, err := s.queue.Task(t.Context(), receipt.ID); err != nil || task.State != falldue.StateDone || string(task.Payload) != "{}" {
+			t.Errorf("%s: the task is %+v, error %v", route, task, err)
+		}
+		// A flow cancels a task without a change of its fence.
+		s.db.MustExec(s.db.Rebind("update falldue_tasks set state = 'cancelled', attempts = 0, fence = 0 where id = ?"), receipt.ID)
+		if seen.Set("state", "open"); route == "edit" {
+			if w := s.post(route, seen); w.Code != http.StatusConflict {
+				t.Errorf("%s of a cancelled task: status %d, want %d:\n%s", route, w.Code, http.StatusConflict, w.Body)
+			}
+		}
+		if seen.Set("state", "cancelled"); s.post(route, seen).Code != http.StatusSeeOther {
+			t.Errorf("%s: a task that has not changed is not retried", route)
+		}
+	}
+}
+
 // TestTaskShowsItsOptions: the page of a task has the options that were set for the task, and when its wait ends.
 func TestTaskShowsItsOptions(t *testing.T) {
 	t.Parallel()
