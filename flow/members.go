@@ -33,11 +33,11 @@ func CountsOf(ctx context.Context, q *falldue.Queue, id int64) (Counts, error) {
 // Deleted is the state of tasks that were deleted before they were done, for [Members].
 const Deleted falldue.State = statements.OutcomeDeleted
 
-// Members returns the IDs of up to limit dependencies of a task. It selects the dependencies that have ended in a
-// state, which is [falldue.StateDone], [falldue.StateDead], [falldue.StateCancelled] or [Deleted], or with "" the
-// dependencies that have not ended. It returns IDs greater than after, in ascending order. [falldue.ResultOf] reads the
-// results of these tasks if the tasks are kept. The error wraps [falldue.ErrInvalid] for another state, or a limit that
-// is not 1 to 10,000.
+// Members returns the IDs of the dependencies of a task that have ended in a state: [falldue.StateDone],
+// [falldue.StateDead], [falldue.StateCancelled] or [Deleted]. With the state "", it returns the IDs of the dependencies
+// that have not ended. It returns up to limit IDs that are greater than after, in ascending order. [falldue.ResultOf]
+// reads the results of these tasks if the tasks are kept. The error wraps [falldue.ErrInvalid] for another state, or a
+// limit that is not 1 to 10,000.
 func Members(ctx context.Context, q *falldue.Queue, id int64, state falldue.State, after int64, limit int) ([]int64, error) {
 	if limit < 1 || limit > 10_000 {
 		return nil, fmt.Errorf("%w: limit %d: must be 1 to 10,000", falldue.ErrInvalid, limit)
