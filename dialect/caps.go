@@ -40,6 +40,8 @@ type Caps struct {
 	InTransaction string
 	// MaxPacket is the maximum size of a statement with its values, in bytes. It is 0 if [Probe] finds no limit.
 	MaxPacket int64
+	// MaxRow is the maximum size of a row, in bytes. It is 0 if [Probe] finds no limit.
+	MaxRow int64
 	// Embedded: the database runs in the process of its client, without a network.
 	Embedded bool
 	// Locks is the kind of lock that a session can hold on a number or a name instead of a row.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -120,6 +121,11 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 		s.Caps.IDStep = step
 		s.Caps.refuseLater("@@auto_increment_increment <> "+strconv.FormatInt(step, 10), "auto_increment_increment")
 	}
+	if name == TiDB {
+		if s.Caps.MaxRow, err = tidbMaxRow(ctx, db); err != nil {
+			return Server{}, fmt.Errorf("dialect: read the maximum size of a row: %w", err)
+		}
+	}
 	var level string // the first one has the older name, on servers that have both
 	if err := db.QueryRowContext(ctx, "show variables where variable_name in ('tx_isolation', 'transaction_isolation')").Scan(&variable, &level); err != nil {
 		return Server{}, fmt.Errorf("dialect: read the session's isolation level: %w", err)
@@ -128,6 +134,31 @@ func probeMySQL(ctx context.Context, db Queryer, name Name, text string) (Server
 		s.Caps.refuseLater("@@"+variable+" = 'READ-UNCOMMITTED'", variable)
 	}
 	return s, nil
+}
+
+// tidbMaxRow returns the maximum size of a row on TiDB: a session's variable or, if the variable is 0 or the release lacks
+// it, a setting of the server.
+func tidbMaxRow(ctx context.Context, db Queryer) (int64, error) {
+	var name string
+	var row int64
+	err := db.QueryRowContext(ctx, "show variables where variable_name = 'tidb_txn_entry_size_limit'").Scan(&name, &row)
+	if row > 0 || err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return row, err
+	}
+	var config []byte
+	err = db.QueryRowContext(ctx, "show variables where variable_name = 'tidb_config'").Scan(&name, &config)
+	if errors.Is(err, sql.ErrNoRows) { // hidden, as in TiDB's security enhanced mode
+		return 6 << 20, nil // TiDB's default
+	}
+	var settings struct {
+		Performance struct {
+			Row int64 `json:"txn-entry-size-limit"`
+		} `json:"performance"`
+	}
+	if err == nil {
+		err = json.Unmarshal(config, &settings)
+	}
+	return settings.Performance.Row, err
 }
 
 // refuseLater makes sessions odd in which a variable fulfils a condition: Probe has read another value.

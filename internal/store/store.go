@@ -223,12 +223,18 @@ func inBatchesOf[T any](s *Store, columns statements.Columns[T], list []T, f fun
 // a greater statement, and a driver that writes values into the statement may double them.
 const maxBytes = 4 << 20
 
-// CheckSize returns an error if the server would end the session of a statement with a text of so many bytes.
+// CheckSize returns an error if the server would refuse a payload or a result of so many bytes, or would end the session
+// of the statement.
 func (s *Store) CheckSize(bytes int) error {
 	const others = 64 << 10 // the statement and its other values, such as metadata
-	packet := s.server.Caps.MaxPacket
-	if most := max(packet-others, packet/2); packet > 0 && int64(bytes) > most {
-		return fmt.Errorf("%d bytes as stored: must be at most %d, because the server's max_allowed_packet is %d", bytes, most, packet)
+	packet, row := s.server.Caps.MaxPacket, s.server.Caps.MaxRow
+	most, setting, value := max(packet-others, packet/2), "max_allowed_packet", packet
+	// A task's payload and its result are in one row: a result that did not fit would run the task again and again.
+	if half := (row - others) / 2; row > 0 && (packet == 0 || half < most) {
+		most, setting, value = half, "tidb_txn_entry_size_limit", row
+	}
+	if value > 0 && int64(bytes) > most {
+		return fmt.Errorf("%d bytes as stored: must be at most %d, because the server's %s is %d", bytes, most, setting, value)
 	}
 	return nil
 }

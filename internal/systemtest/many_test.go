@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -51,11 +51,8 @@ func TestManyOfEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := strings.Repeat("long", many.payload/4)
-		if packet := hooks.StoreOf(q).Server().Caps.MaxPacket; packet > 0 && packet < 64<<20 {
-			if _, err := falldue.NewKind[string]("plain", falldue.KindConfig{}).Enqueue(ctx, q, strings.Repeat("x", int(packet))); !errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), "max_allowed_packet is "+strconv.FormatInt(packet, 10)) {
-				t.Errorf("a payload as long as the server's packets: error %v", err)
-			}
-			long = long[:min(int64(len(long)), packet-1<<20)]
+		for hooks.StoreOf(q).CheckSize(len(long)+2) != nil { // and its quotes
+			long = long[:len(long)/2]
 		}
 		ran := make(chan string, 100)
 		handle := func(name string, cfg falldue.KindConfig) falldue.Kind[string] {
@@ -153,6 +150,56 @@ func TestManyOfEverything(t *testing.T) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestLongestTexts: a task's payload and its result may both be as long as the server allows, and longer ones are refused
+// with their length and the server's limit.
+func TestLongestTexts(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, engine string) {
+		q, err := falldue.New(testdb.Open(t, engine), falldue.Config{MaxPayload: 64 << 20, DoneRetention: falldue.Forever})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const enough = 17 << 20 // where the server has no limit, or a greater one
+		longest := sort.Search(enough, func(n int) bool { return hooks.StoreOf(q).CheckSize(n+1) != nil })
+		text := strings.Repeat("x", longest-len(`""`))
+		kind := falldue.NewKind[string]("k", falldue.KindConfig{})
+		refused := func(what string, err error) {
+			if longest < enough && (!errors.Is(err, falldue.ErrInvalid) || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes as stored: must be at most %d, because the server's ", longest+1, longest))) {
+				t.Errorf("a %s that is too long: error %v", what, err)
+			}
+		}
+		falldue.Handle(q, kind, func(_ context.Context, task falldue.Task[string]) error {
+			refused("result", task.SetResult(task.Args+"x"))
+			return task.SetResult(task.Args)
+		})
+		events := q.Subscribe()
+		defer events.Close()
+		task, err := kind.Enqueue(t.Context(), q, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if longest < enough {
+			_, err := kind.Enqueue(t.Context(), q, text+"x")
+			refused("payload", err)
+		}
+		stop := runUntil(t, q)
+		for ended := false; !ended; {
+			select {
+			case e := <-events.Events():
+				ended = e.Outcome != ""
+			case <-time.After(testdb.Patience):
+				t.Fatal("the task has not ended")
+			}
+		}
+		stop()
+		if i := info(t, q, task.ID); i.State != falldue.StateDone || i.Attempts != 1 || len(i.Result) != longest {
+			t.Errorf("the task is %s after %d attempts, with a result of %d of %d bytes", i.State, i.Attempts, len(i.Result), longest)
 		}
 	})
 }
