@@ -35,7 +35,8 @@ type Plan struct {
 	// Lines are the lines of the server's plan. MySQL, MariaDB and TiDB return a table, and a line is then a row of it.
 	Lines []string
 	// WholeTable reports whether the plan reads the whole table of tasks or a whole index of it. Such a plan is right
-	// while there are few tasks, but makes workers slow when there are many.
+	// while there are few tasks, but makes workers slow when there are many. It is always false for the statement look on
+	// TiDB, which runs the subqueries of a statement instead of explaining them.
 	WholeTable bool
 	// Err is the reason why the server does not explain the statement, such as a missing permission, or nil.
 	Err error

@@ -41,6 +41,9 @@ func TestExplain(t *testing.T) {
 				t.Fatalf("the plans are %+v, error %v", plans, err)
 			}
 			for _, p := range plans {
+				if p.Statement == "look" && engine == testdb.TiDB {
+					continue // TiDB runs the subqueries of this statement while it explains it
+				}
 				byKey := p.Statement == "take" || p.Statement == "extend" || strings.HasPrefix(p.Statement, "settle")
 				text := strings.Join(p.Lines, "\n")
 				if p.WholeTable != (whole && !byKey) || strings.Contains(text, "falldue_lane") != (!whole && !byKey) || !strings.Contains(p.SQL, "falldue_tasks") || p.Err != nil {

@@ -104,8 +104,12 @@ func TestWordsHoldUpNoSuccess(t *testing.T) {
 			}
 		}
 		named := falldue.NewKind[string]("named", falldue.KindConfig{})
-		if _, err := named.Enqueue(t.Context(), q, "😀"); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
-			t.Errorf("a payload that cannot be stored: error %v", err)
+		refused, lastError := true, "no ?"
+		if engine == testdb.TiDB { // to which utf8mb3 is another name of utf8mb4
+			refused, lastError = false, "no 😀"
+		}
+		if _, err := named.Enqueue(t.Context(), q, "😀"); (err != nil && strings.Contains(err.Error(), "utf8mb4")) != refused {
+			t.Errorf("a payload with a character that the session may lack: error %v", err)
 		}
 		stop := runUntil(t, q)
 		for ended := 0; ended < 2; {
@@ -124,7 +128,7 @@ func TestWordsHoldUpNoSuccess(t *testing.T) {
 		if err := json.Unmarshal([]byte(i.Result), &result); i.State != falldue.StateDone || i.Attempts != 1 || err != nil || result != "yes 😀" {
 			t.Errorf("the task that succeeded is %s after %d attempts, with result %s", i.State, i.Attempts, i.Result)
 		}
-		if j.State != falldue.StateOpen || j.Attempts != 1 || j.LastError != "no ?" {
+		if j.State != falldue.StateOpen || j.Attempts != 1 || j.LastError != lastError {
 			t.Errorf("the task that failed is %s after %d attempts, with error %q", j.State, j.Attempts, j.LastError)
 		}
 	})
