@@ -210,13 +210,14 @@ var expiryCases = []conformanceCase{
 			}
 		}
 	}},
-	{"many tasks that have not started by times of their own expire in batches", func(t *testing.T, f *fixture) {
+	{"many tasks that have not started by times of their own expire in batches, and use up no rate", func(t *testing.T, f *fixture) {
 		const n = 1_500
 		claims := 0
 		q := f.queue(t, falldue.Config{})
 		k := falldue.NewKind[int]("dated.many", falldue.KindConfig{Limits: []falldue.Limit{falldue.Rate(1, time.Hour)}})
-		falldue.Handle(q, k, func(context.Context, falldue.Task[int]) error {
-			t.Error("an expired task ran")
+		ran := make(chan int, n)
+		falldue.Handle(q, k, func(_ context.Context, task falldue.Task[int]) error {
+			ran <- task.Args
 			return nil
 		})
 		var many []falldue.EnqueueParams
@@ -232,6 +233,10 @@ var expiryCases = []conformanceCase{
 			if info := waitForState(t, q, r.ID, falldue.StateCancelled); !info.AttemptedAt.IsZero() {
 				claims++
 			}
+		}
+		enqueue(t, q, k, n)
+		if got := receive(t, ran, "the task that has not expired"); got != n {
+			t.Errorf("the expired task %d ran", got)
 		}
 		stop()
 		if claims > n/10 {

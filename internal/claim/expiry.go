@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -18,17 +19,24 @@ import (
 //
 // Tasks' own times are in no order. A claim finds the first expired tasks, and their handlers do not run. If half of
 // the tasks of a claim have expired, later tasks are cancelled in batches, too.
+//
+// Under a rate, a claim leaves the expired tasks that it finds, since they would use up the rate. Their lane is parked
+// until they are cancelled. If that fails, for example because the database refuses to change one of them, a claim takes
+// them like other tasks, so that they hold no other task up.
 type expiry struct {
 	queue  string
 	table  table
 	events events
 	tasks  expiredTasks
 	woken  chan struct{} // signalled when a lane has expired tasks
+	freed  func(limits []string)
 
-	mu    sync.Mutex
-	late  map[lateLane]bool
-	now   int64     // the database's time when a lane with a limit was last read
-	nowAt time.Time // when the answer with now came
+	mu   sync.Mutex
+	late map[lateLane]bool
+	// failures counts how often in a row nothing was cancelled in a lane whose expired tasks a claim had left.
+	failures map[store.Lane]int
+	now      int64     // the database's time when a lane with a limit was last read
+	nowAt    time.Time // when the answer with now came
 }
 
 // lateLane is a lane with expired tasks: under a policy that limits the time to the first attempt, or by the tasks' own
@@ -46,10 +54,12 @@ type expiredTasks interface {
 	Ended(members, gone []int64)
 }
 
-func newExpiry(cfg PollerConfig) *expiry {
+// newExpiry returns the expiry of a queue. It calls freed with expiryOf a lane, in which a claim may have left tasks,
+// after it has cancelled expired tasks there.
+func newExpiry(cfg PollerConfig, freed func(limits []string)) *expiry {
 	return &expiry{
 		queue: cfg.Queue, table: cfg.Table, events: cfg.events(), tasks: cfg.Expired, woken: make(chan struct{}, 1),
-		late: map[lateLane]bool{},
+		late: map[lateLane]bool{}, freed: freed, failures: map[store.Lane]int{},
 	}
 }
 
@@ -87,6 +97,46 @@ func (e *expiry) claimed(claims []*store.Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wake(last, 0)
+}
+
+// mostFailures is how often in a row nothing can be cancelled in a lane before a claim takes expired tasks. Another
+// process may have cancelled them just before.
+const mostFailures = 2
+
+// expiryOf is the name under which a lane is parked while its expired tasks are cancelled, as if it were a limit.
+func expiryOf(at store.Lane) string { return fmt.Sprintf("expiry %+v", at) }
+
+// cancels reports whether a claim should leave the expired tasks of a lane.
+func (e *expiry) cancels(at store.Lane) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failures[at] < mostFailures {
+		return true
+	}
+	delete(e.failures, at)
+	return false
+}
+
+// left wakes work after a claim has left expired tasks of a lane, which is parked.
+func (e *expiry) left(at store.Lane) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.failures[at]; !known {
+		e.failures[at] = 0
+	}
+	e.wake(at, 0)
+}
+
+// ended releases a lane in which a claim may have left expired tasks, of which some were cancelled now.
+func (e *expiry) ended(at store.Lane, cancelled int) {
+	e.mu.Lock()
+	if _, waits := e.failures[at]; waits && cancelled == 0 {
+		e.failures[at]++
+	} else {
+		delete(e.failures, at)
+	}
+	e.mu.Unlock()
+	e.freed([]string{expiryOf(at)})
 }
 
 // since returns the anchor from which a claim searches a lane: behind the tasks that have certainly expired. The
@@ -132,6 +182,9 @@ func (e *expiry) next() (at lateLane, ok bool) {
 func (e *expiry) cancel(ctx context.Context, at lateLane) {
 	count := 0
 	defer func() {
+		if at.within == 0 {
+			e.ended(at.Lane, count)
+		}
 		if count > 0 {
 			e.events.tasksExpired(e.queue, at.Kind, at.within, count)
 			e.tasks.Expired(e.queue, at.Kind, count)

@@ -25,6 +25,7 @@ type fakeTable struct {
 	limited     func(store.ClaimParams) (store.Limited, error)
 	keys        func(context.Context, store.ClaimParams, []store.Candidate) (store.Limited, error)
 	candidates  func(ctx context.Context, from store.Source, after int64, limit int) ([]store.Candidate, error)
+	expireDated func() (store.Expired, error)
 	slotHolders func() (string, error)
 	class       dialect.Class // of all errors, unless there is classify
 	classify    func(error) dialect.Class
@@ -54,6 +55,9 @@ func (f fakeTable) Expire(context.Context, string, store.Lane, time.Duration, st
 }
 
 func (f fakeTable) ExpireDated(context.Context, string, store.Lane, string) (store.Expired, error) {
+	if f.expireDated != nil {
+		return f.expireDated()
+	}
 	return store.Expired{}, nil
 }
 

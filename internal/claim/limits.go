@@ -21,7 +21,9 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) (
 	var left []store.Lane // lanes that claims leave out
 	for _, from := range p.lanes.BeginClaim(due) {
 		if policy := p.Policies.Of(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
-			params.Sources, policies = append(params.Sources, p.source(from, policy)), append(policies, policy)
+			source := p.source(from, policy)
+			source.LeaveExpired = p.expiry.cancels(from.Lane)
+			params.Sources, policies = append(params.Sources, source), append(policies, policy)
 		} else {
 			left = append(left, from.Lane)
 		}
@@ -78,6 +80,11 @@ func (p *Poller) learnLimited(sources []store.Source, policies []*control.Compil
 			if c != nil {
 				took[at] = c.Anchor
 			}
+			continue
+		}
+		if rest.Why == store.LeftExpired {
+			p.lanes.Park(at, expiryOf(at), p.search.every, 0, 0)
+			p.expiry.left(at)
 			continue
 		}
 		if c != nil && rest.Why != store.Outrun { // an outrun claim may leave tasks before its last one

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,3 +93,69 @@ func TestClaimsWaitForTasksOfThisProcess(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimsLeaveExpiredTasksToTheirCancel: under a rate, a claim that finds expired tasks leaves them, and no claim tries
+// their lane again until they are cancelled. If nothing can be cancelled twice in a row, a claim takes them.
+func TestClaimsLeaveExpiredTasksToTheirCancel(t *testing.T) {
+	t.Parallel()
+	const takes = 79 * time.Millisecond // to cancel a batch, or to fail
+	for name, c := range map[string]struct {
+		cancelled int
+		leaves    []bool // whether the claims leave expired tasks
+	}{"they are cancelled": {cancelled: 3, leaves: []bool{true, true, true, true}}, "nothing is cancelled": {leaves: []bool{true, true, false, true}}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
+			handlers["k"].Limits = []store.Limit{{Name: "kind k rate", Form: store.Window, Most: 1, Per: time.Hour}}
+			start := time.Now()
+			var leaves []bool
+			var times, want []time.Duration
+			p := newTestPoller(PollerConfig{
+				Queue: "default", Budget: run.NewBudget(10, 0), Policies: policiesOf(run.PoliciesOf(handlers)), Handlers: handlers, Limiter: NewLimiter(nil, handlers),
+				Expired: countsExpired{},
+				Table: fakeTable{
+					limited: func(p store.ClaimParams) (result store.Limited, err error) {
+						leave := p.Sources[0].LeaveExpired
+						times, leaves = append(times, time.Since(start)), append(leaves, leave)
+						if len(leaves) == len(c.leaves) {
+							cancel()
+						}
+						result.Rests = []store.Rest{{Why: store.More}}
+						if leave {
+							result.Rests[0].Why = store.LeftExpired
+						}
+						return result, nil
+					},
+					expireDated: func() (store.Expired, error) {
+						<-time.After(takes)
+						return store.Expired{IDs: make([]int64, c.cancelled)}, nil
+					},
+				},
+				Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,
+			}, fakeFinder{})
+			p.lanes.Hint(store.Lane{State: "open", Kind: "k"}, time.Now())
+			p.search.at = time.Now().Add(time.Hour)
+			var expiring sync.WaitGroup
+			expiring.Go(func() { p.ExpireLate(ctx) })
+			p.work(ctx)
+			expiring.Wait()
+			at := time.Duration(0)
+			for _, leave := range c.leaves {
+				want = append(want, at)
+				if leave {
+					at += takes
+				}
+			}
+			if !slices.Equal(leaves, c.leaves) || !slices.Equal(times, want) {
+				t.Errorf("%s: claims leave expired tasks %v after %v; want %v after %v", name, leaves, times, c.leaves, want)
+			}
+		})
+	}
+}
+
+// countsExpired is told of expired tasks, and does nothing.
+type countsExpired struct{}
+
+func (countsExpired) Expired(string, string, int) {}
+func (countsExpired) Ended(_, _ []int64)          {}

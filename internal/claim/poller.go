@@ -109,7 +109,10 @@ const maxLimitedSources = 256
 func NewPoller(cfg PollerConfig) *Poller {
 	woken := make(chan struct{}, 1)
 	lanes := lanes.NewTracker(laneRules{cfg.Policies, cfg.Limiter}, cfg.LowShare)
-	expiry := newExpiry(cfg)
+	expiry := newExpiry(cfg, func(limits []string) {
+		lanes.Freed(limits)
+		retry.Signal(woken)
+	})
 	p := &Poller{
 		PollerConfig: cfg, lanes: lanes, outage: &outage{all: cfg.All, events: cfg.events(), woken: make(chan struct{}, 1)}, expiry: expiry,
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, table: cfg.Table, events: cfg.events()},

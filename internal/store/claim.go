@@ -42,6 +42,9 @@ type Source struct {
 	// Limits are the limits of the lane's tasks. [Store.ClaimLimited] and [Store.ClaimKeys] apply
 	// them, [Store.Claim] does not.
 	Limits []Limit
+	// LeaveExpired makes [Store.ClaimLimited] leave tasks that have missed a time of their own, if the lane has a rate: they
+	// would use up the rate, and never start.
+	LeaveExpired bool
 }
 
 // maxAttempts is the greatest number of attempts that a row can hold.

@@ -24,6 +24,8 @@ const (
 	Saturated
 	// Outrun: another claim took the permit.
 	Outrun
+	// LeftExpired: the claim found expired tasks, and left them as the source asks.
+	LeftExpired
 )
 
 // Rest describes the tasks that a claim under limits left in a source.
@@ -259,6 +261,7 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		first = end
 	}
 	found, emptied := search.found, search.emptied
+	found, expired := leaveExpired(found, p.Sources, quotas)
 	slices.SortStableFunc(found, func(a, b *Claim) int { return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Anchor, b.Anchor)) })
 	rests = make([]Rest, len(p.Sources))
 	for i, from := range p.Sources {
@@ -267,6 +270,8 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 			q = next // the task that comes next is in another lane
 		}
 		switch {
+		case expired[i]:
+			rests[i] = Rest{Why: LeftExpired}
 		case emptied[i] && (q == nil || q.holder == nil):
 			rests[i] = Rest{Why: Emptied}
 		case q != nil:
@@ -283,6 +288,25 @@ func (s *Store) find(ctx context.Context, x runner, p ClaimParams, quotas map[st
 		rests = append(rests, rest)
 	}
 	return found, rests, nil
+}
+
+// leaveExpired returns found tasks without the expired ones that their sources leave, and these sources. It gives back
+// to the quotas what it had subtracted for these tasks.
+func leaveExpired(found []*Claim, sources []Source, quotas map[string]*quota) (rest []*Claim, expired map[int]bool) {
+	return slices.DeleteFunc(found, func(c *Claim) bool {
+		from := sources[c.Place-1]
+		if !from.LeaveExpired || !slices.ContainsFunc(from.Limits, func(l Limit) bool { return l.Form.Timed() }) || !HasExpired(c.Metadata, c.From, c.Now) {
+			return false
+		}
+		for _, l := range from.Limits {
+			quotas[l.Name].room++
+		}
+		if expired == nil {
+			expired = map[int]bool{}
+		}
+		expired[c.Place-1] = true
+		return true
+	}), expired
 }
 
 // search has the tasks that [Store.find] has found so far.
