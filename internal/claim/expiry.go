@@ -54,8 +54,8 @@ type expiredTasks interface {
 	Ended(members, gone []int64)
 }
 
-// newExpiry returns the expiry of a queue. It calls freed with expiryOf a lane, in which a claim may have left tasks,
-// after it has cancelled expired tasks there.
+// newExpiry returns the expiry of a queue. It calls freed with the name of a lane (expiryOf) after it has cancelled
+// expired tasks in the lane, since claims may wait for this.
 func newExpiry(cfg PollerConfig, freed func(limits []string)) *expiry {
 	return &expiry{
 		queue: cfg.Queue, table: cfg.Table, events: cfg.events(), tasks: cfg.Expired, woken: make(chan struct{}, 1),
@@ -127,7 +127,7 @@ func (e *expiry) left(at store.Lane) {
 	e.wake(at, 0)
 }
 
-// ended releases a lane in which a claim may have left expired tasks, of which some were cancelled now.
+// ended releases a lane in which a claim may have left expired tasks, after some of these tasks were cancelled, or none.
 func (e *expiry) ended(at store.Lane, cancelled int) {
 	e.mu.Lock()
 	if _, waits := e.failures[at]; waits && cancelled == 0 {
