@@ -33,7 +33,7 @@ type expiry struct {
 
 	mu   sync.Mutex
 	late map[lateLane]bool
-	// failures counts how often in a row nothing was cancelled in a lane whose expired tasks a claim had left.
+	// failures counts how often in a row none of the expired tasks of a lane could be cancelled.
 	failures map[store.Lane]int
 	now      int64     // the database's time when a lane with a limit was last read
 	nowAt    time.Time // when the answer with now came
@@ -99,8 +99,8 @@ func (e *expiry) claimed(claims []*store.Claim) {
 	e.wake(last, 0)
 }
 
-// mostFailures is how often in a row nothing can be cancelled in a lane before a claim takes expired tasks. Another
-// process may have cancelled them just before.
+// mostFailures is how often in a row none of the expired tasks of a lane can be cancelled before a claim takes them.
+// Another process may have them locked, since it cancels them, too.
 const mostFailures = 2
 
 // expiryOf is the name under which a lane is parked while its expired tasks are cancelled, as if it were a limit.
@@ -121,16 +121,13 @@ func (e *expiry) cancels(at store.Lane) bool {
 func (e *expiry) left(at store.Lane) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, known := e.failures[at]; !known {
-		e.failures[at] = 0
-	}
 	e.wake(at, 0)
 }
 
-// ended releases a lane in which a claim may have left expired tasks, after some of these tasks were cancelled, or none.
-func (e *expiry) ended(at store.Lane, cancelled int) {
+// ended releases a lane in which a claim may have left expired tasks. failed reports that none of them was cancelled.
+func (e *expiry) ended(at store.Lane, failed bool) {
 	e.mu.Lock()
-	if _, waits := e.failures[at]; waits && cancelled == 0 {
+	if failed {
 		e.failures[at]++
 	} else {
 		delete(e.failures, at)
@@ -180,10 +177,10 @@ func (e *expiry) next() (at lateLane, ok bool) {
 // cancel cancels the expired tasks of a lane, a batch at a time. After an error the next sweep,
 // or the next claim, finds the lane again.
 func (e *expiry) cancel(ctx context.Context, at lateLane) {
-	count := 0
+	count, failed := 0, false
 	defer func() {
 		if at.within == 0 {
-			e.ended(at.Lane, count)
+			e.ended(at.Lane, failed && count == 0)
 		}
 		if count > 0 {
 			e.events.tasksExpired(e.queue, at.Kind, at.within, count)
@@ -192,6 +189,7 @@ func (e *expiry) cancel(ctx context.Context, at lateLane) {
 	}()
 	for more := true; more && ctx.Err() == nil; {
 		batch, err := e.batch(ctx, at)
+		failed = err != nil || batch.Refused
 		if err != nil {
 			if ctx.Err() == nil {
 				e.events.expireFailed(e.queue, at.Kind, err)

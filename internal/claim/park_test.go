@@ -129,7 +129,7 @@ func TestClaimsLeaveExpiredTasksToTheirCancel(t *testing.T) {
 					},
 					expireDated: func() (store.Expired, error) {
 						<-time.After(takes)
-						return store.Expired{IDs: make([]int64, c.cancelled)}, nil
+						return store.Expired{IDs: make([]int64, c.cancelled), Refused: c.cancelled == 0}, nil
 					},
 				},
 				Dispatcher: noDispatcher{}, PollInterval: time.Second, AscendingIDs: true,

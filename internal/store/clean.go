@@ -154,6 +154,7 @@ type Expired struct {
 	IDs     []int64 // of tasks that have expired
 	Members bool    // other tasks run after some of them
 	More    bool    // there may be more such tasks
+	Refused bool    // tasks were found that have expired, and none of them was cancelled
 }
 
 // Expire cancels up to a batch of the tasks of a lane whose anchor is longer ago than within, and gives them an error. Rows
@@ -180,7 +181,7 @@ func (s *Store) Expire(ctx context.Context, queue string, at Lane, within time.D
 // expire cancels tasks that have not started in time. more reports whether there may be other such tasks.
 func (s *Store) expire(ctx context.Context, late []int64, more bool, why string) (Expired, error) {
 	acted, err := s.Act(ctx, ActParams{Action: ActExpire, IDs: late, Why: why})
-	return Expired{acted.Done, acted.Members, more && len(acted.Done) > 0}, err
+	return Expired{acted.Done, acted.Members, more && len(acted.Done) > 0, len(acted.Done) == 0}, err
 }
 
 // ExpireDated reads the first tasks of a lane, cancels the tasks that have not started by a time of their own, and gives
