@@ -51,9 +51,9 @@ type RetryOptions struct {
 	// State is the state that the task must have: [StateDead], [StateCancelled] or [StateDone].
 	// Defaults to dead or cancelled. To run a done task again, set StateDone.
 	State State
-	// Fence is the fencing token that the task must have, such as the Fence of the [TaskInfo] that you have read. The task
-	// is then retried only if it has not run since, so a repeated call has no effect. Defaults to 0: any token.
-	Fence int64
+	// Fence is the fencing token that the task must have: the Fence of the [TaskInfo] that you have read. The task
+	// is then retried only if it has not run since, so a repeated call has no effect. Defaults to nil: any token.
+	Fence *int64
 	// InPlace makes the task the next one of its sequence ([InOrder]), before the tasks that were
 	// enqueued after it. Metrics and [backoff.Policy.WithStartWithin] then count its wait from its
 	// enqueue. Defaults to false: the end of the sequence.
@@ -91,8 +91,8 @@ func (q *Queue) Retry(ctx context.Context, id int64, opts ...RetryOptions) error
 		}
 	}
 	expected := cmp.Or(string(o.State), "dead or cancelled")
-	if o.Fence != 0 {
-		expected += fmt.Sprintf(" with fence %d", o.Fence)
+	if o.Fence != nil {
+		expected += fmt.Sprintf(" with fence %d", *o.Fence)
 	}
 	return q.act(ctx, p, expected)
 }
@@ -134,7 +134,7 @@ func (q *Queue) notActed(ctx context.Context, p store.ActParams, expected string
 		return err
 	}
 	found := t.State
-	if p.Fence != 0 {
+	if p.Fence != nil {
 		found += fmt.Sprintf(" with fence %d", t.Fence)
 	}
 	return fmt.Errorf("%w: task %d is %s; expected %s", ErrWrongState, id, found, expected)

@@ -43,13 +43,13 @@ func (in *request) unchanged(t falldue.TaskInfo) error {
 	return nil
 }
 
-// fence returns the fence of the task that the user saw.
-func (in *request) fence() int64 {
+// fence returns the fence of the task that the user saw, or nil if the form lacks it.
+func (in *request) fence() *int64 {
 	fence, err := strconv.ParseInt(in.r.PostFormValue("fence"), 10, 64)
 	if err != nil {
-		return 0
+		return nil
 	}
-	return fence
+	return &fence
 }
 
 func retryTask(in *request) (done, error) {
@@ -84,8 +84,7 @@ func editTask(in *request) (done, error) {
 		return d, in.h.queue.Retry(in.r.Context(), t.ID, falldue.RetryOptions{State: t.State, Fence: in.fence(), Args: args})
 	}
 	d.to = link("task", "id", strconv.FormatInt(t.ID, 10), "done", "args")
-	fence := in.fence()
-	return d, in.h.ops.ChangeTask(in.r.Context(), t.ID, ops.TaskChange{Args: args, Fence: &fence})
+	return d, in.h.ops.ChangeTask(in.r.Context(), t.ID, ops.TaskChange{Args: args, Fence: in.fence()})
 }
 
 func cancelTask(in *request) (done, error) {

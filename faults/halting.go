@@ -23,7 +23,7 @@ func retryHalting(ctx context.Context, q *falldue.Queue) (int, error) {
 		return 0, err
 	}
 	for _, t := range page.Tasks {
-		err := q.Retry(ctx, t.ID, falldue.RetryOptions{InPlace: true, Fence: t.Fence})
+		err := q.Retry(ctx, t.ID, falldue.RetryOptions{InPlace: true, Fence: &t.Fence})
 		if err != nil && !errors.Is(err, falldue.ErrWrongState) { // another process was first
 			return 0, err
 		}

@@ -100,7 +100,7 @@ var retryCases = []conformanceCase{
 		}
 		waitForState(t, q, id, falldue.StateDead)
 		retry(falldue.RetryOptions{})
-		retry(falldue.RetryOptions{State: falldue.StateDone, Fence: readTask(t, q, id).Fence})
+		retry(falldue.RetryOptions{State: falldue.StateDone, Fence: new(readTask(t, q, id).Fence)})
 	}},
 	{"Retry makes a dead task run again, and its attempts are counted from 1", func(t *testing.T, f *fixture) {
 		q := f.queue(t, falldue.Config{})

@@ -58,6 +58,9 @@ func enqueueCommand() *cobra.Command {
 					return mistake(fmt.Errorf("--own-policy: %w", err))
 				}
 			}
+			if value, has := opts.Metadata[""]; has {
+				return mistake(fmt.Errorf("--metadata %q: the name before the = is missing", "="+value))
+			}
 			if !opts.RunAt.IsZero() && opts.Delay != 0 {
 				return mistake(errors.New("--delay and --at: set only one"))
 			}

@@ -25,6 +25,7 @@ func TestMistakesNameTheFlag(t *testing.T) {
 	for want, args := range map[string]string{
 		`--delay "-5m": must be a duration from 0s to 36500d`:                          "enqueue a --delay -5m",
 		`--delay "40000d": must be a duration from 0s to 36500d`:                       "enqueue a --delay 40000d",
+		`--metadata "=b": the name before the = is missing`:                            "enqueue a --metadata =b",
 		`--delay and --at: set only one`:                                               "enqueue a --delay 5m --at 2026-12-11T14:02:00Z",
 		`--at "9999-12-11T14:02:00Z": must be in the years 1970 to 9000`:               "enqueue a --at 9999-12-11T14:02:00Z",
 		`--at "x": must be a time such as 2026-12-11T14:02:00Z`:                        "enqueue a --at x",

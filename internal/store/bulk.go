@@ -28,7 +28,7 @@ type ActParams struct {
 	Action Action
 	IDs    []int64 // up to MaxBatch
 	State  string  // only tasks in this state, unless it is ""; a retry of done tasks needs it
-	Fence  int64   // only tasks with this fence, unless it is 0
+	Fence  *int64  // only tasks with this fence, unless it is nil
 	// Wait makes Act wait for rows that other transactions have locked. Otherwise Act leaves
 	// these rows out, where the engine can do that.
 	Wait bool
@@ -65,8 +65,8 @@ func (s *Store) Act(ctx context.Context, p ActParams) (Acted, error) {
 			if err != nil {
 				return a, err
 			}
-			if p.Fence != 0 {
-				found = slices.DeleteFunc(found, func(t statements.AllowedTask) bool { return t.Fence != p.Fence })
+			if p.Fence != nil {
+				found = slices.DeleteFunc(found, func(t statements.AllowedTask) bool { return t.Fence != *p.Fence })
 			}
 			if p.Action == ActRetry {
 				if a.Exists, err = s.takeBack(ctx, x, found); err != nil {
