@@ -731,7 +731,7 @@ func TestWaitingTasksAreEdited(t *testing.T) {
 }
 
 // TestATaskThatHasRunSinceStaysDone: who has seen a task before its first run neither edits nor retries the task after
-// that run, which would run a done task again.
+// that run, which would run a done task again. Who has seen a cancelled task does not delete the task after its retry.
 func TestATaskThatHasRunSinceStaysDone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.SQLite, dash.Options{Allow: everything})
@@ -758,6 +758,9 @@ func TestATaskThatHasRunSinceStaysDone(t *testing.T) {
 		}
 		if seen.Set("state", "cancelled"); s.post(route, seen).Code != http.StatusSeeOther {
 			t.Errorf("%s: a task that has not changed is not retried", route)
+		}
+		if w := s.post("delete", url.Values{"id": seen["id"], "state": {"cancelled"}}); w.Code != http.StatusConflict {
+			t.Errorf("delete of a task that was retried: status %d, want %d:\n%s", w.Code, http.StatusConflict, w.Body)
 		}
 	}
 }

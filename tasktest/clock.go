@@ -65,10 +65,10 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 // as its runs.
 //
 // Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. q needs no
-// handlers if workers of other queues or processes run the tasks. If a limit delays a task, the clock also stops when
-// the limit admits the task, and when a pause or a policy override ends at its Until. Schedules of q ([periodic.New]) enqueue their tasks when the clock reaches their ticks. At
-// each stop and at the end, Advance also deletes the tasks whose retention has expired, and cancels or unblocks tasks
-// that depend on others, as workers do.
+// handlers if workers of other queues or processes run the tasks. The clock also stops when a limit admits a task that
+// it has delayed, and when a pause or a policy override ends. Schedules of q ([periodic.New]) enqueue their tasks when
+// the clock reaches their ticks. At each stop and at the end, Advance also deletes the tasks whose retention has
+// expired, and cancels or unblocks tasks that depend on others, as workers do.
 //
 // Before it moves the clock, Advance waits until no worker of any process runs a task in q's tables, since the task's
 // lease would expire. It fails the test if a task runs for longer than 10 seconds.

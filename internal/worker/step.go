@@ -38,9 +38,9 @@ type waitingLane struct {
 	wait   time.Duration // until the first task falls due
 }
 
-// RunOne runs the task that is due first, if any. Otherwise it returns how long it is until the next task
-// falls due, a limit admits one, or a pause or an override ends, or a negative duration if nothing of these will happen. A due task that cannot be
-// claimed, because another transaction has locked its row for example, does not count.
+// RunOne runs the task that is due first, if any. Otherwise it returns how long it is until the next task falls due, a
+// limit admits one, or a pause or an override ends, or a negative duration if none of these will happen. A due task that
+// cannot be claimed, because another transaction has locked its row for example, does not count.
 func (w *Worker) RunOne(ctx context.Context) (_ *Ran, next time.Duration, err error) {
 	lanes, err := w.waitingLanes(ctx)
 	if err != nil {
