@@ -26,8 +26,8 @@ type Codec interface {
 	Hash(data []byte) []byte
 }
 
-// Place is the place to which encoded data belongs. A [Codec] that authenticates data should authenticate all fields of
-// the Place together with the data, so that data copied elsewhere cannot be decoded.
+// Place is where encoded data is stored: its kind, column and task. A [Codec] that authenticates data should
+// authenticate all fields of the Place together with the data, so that data copied elsewhere cannot be decoded.
 type Place struct {
 	// Kind is the kind of the task.
 	Kind string

@@ -66,12 +66,13 @@ type Config struct {
 	// task that the worker has seen starts when it falls due, not at the next search. A worker that listens searches,
 	// too, since plain SQL inserts send no notification. Defaults to 1 second.
 	//
-	// Between searches a worker polls for new task IDs, so tasks that other processes enqueue hardly start sooner with a
-	// shorter PollInterval: docs/latency.md lists the times.
+	// Between searches, a worker polls for new task IDs. A shorter PollInterval therefore hardly speeds up the start of
+	// tasks that other processes enqueue: docs/latency.md lists the times.
 	PollInterval time.Duration
 	// Lease is how long a task belongs to the worker that claimed it, if that worker does not extend the lease: 1
-	// second to 24 hours. After that, and after its policy's delay, the task is due for other workers. Workers extend
-	// their leases every third of this time. Defaults to 1 minute.
+	// second to 24 hours. When the lease has expired, the task waits for its policy's delay, and is then due for any
+	// worker ([KindConfig].ImmediateLostRetries skips the delay). Workers extend their leases every third of this time.
+	// Defaults to 1 minute.
 	Lease time.Duration
 	// ShutdownTimeout is how long Run waits for running handlers after its context
 	// has ended, before it cancels their contexts. A negative value cancels them
@@ -87,8 +88,8 @@ type Config struct {
 	// returns an error that wraps [ErrStuck], so that the process can restart. Defaults to 10. A negative value means 0.
 	MaxStuck int
 	// OnStuck decides the outcome of a task whose handler is given up. It returns the error with which the run ends,
-	// such as [Discard] of err. If it returns nil, the run ends with err: the attempt fails or, if the worker stops, is
-	// not counted. Defaults to nil: the attempt fails.
+	// such as [Discard] of err. If it returns nil, the run ends with err: the attempt fails or, if the worker is stopping,
+	// does not count. Defaults to nil: the attempt fails.
 	OnStuck func(run RunInfo, err error) error
 	// DoneRetention is how long done tasks stay in the table with their results, unless their kind sets its own
 	// ([KindConfig]): up to 36,500 days, [Forever], or [DeleteImmediately]. Defaults to DeleteImmediately.
@@ -119,9 +120,9 @@ type Config struct {
 	// compress them. Defaults to nil: data is stored without changes.
 	Codec Codec
 
-	// Notifications lets workers start tasks of other processes as soon as they are committed, with LISTEN and NOTIFY,
-	// which only PostgreSQL has. Defaults to the zero value: this process notifies workers that listen, and its own worker
-	// polls.
+	// Notifications configures LISTEN and NOTIFY, which only PostgreSQL has. With them, a worker starts a task of another
+	// process as soon as the task is committed. Defaults to the zero value: this process notifies workers that listen, and
+	// its own worker polls.
 	Notifications Notifications
 
 	// TransactionPooling declares a PostgreSQL connection pooler that assigns a session to each transaction, such as

@@ -51,17 +51,18 @@
 //
 // # Packages
 //
+// Package backoff contains the policies, sqlgen the expressions behind them, and dialect the properties of each
+// engine. Package queuetest is the conformance suite for any engine and driver. Package ops is for operators: it shows
+// waiting tasks, the effect of policies, and the attempts that a task has left, and changes many tasks at a time.
+// Package dash is a web page for operators, and package signals provides metrics, log lines and health checks for
+// other tools. Package flow runs tasks after other tasks, and package many runs a handler for many tasks together.
+// Package steps divides a handler into steps, and retries keep the results of completed steps. Package periodic
+// enqueues tasks at the times of cron expressions and intervals. Package tasktest helps you test tasks. Package sealed
+// encrypts and compresses payloads. Package pgxqueue makes a queue on a pgx pool.
+package falldue
+
 // Imports go one way, which a test enforces:
 //
 //	{internal/build, internal/cause, internal/chart, internal/dsn, internal/mysqlerror, internal/options, internal/pattern, internal/pgxdb, internal/storable, internal/words} ← {dialect, pgnotify} ← sqlgen ← {backoff, internal/statements} ← {backoff/policyflags, internal/store, migrations} ← {internal/lanes, internal/retry, internal/uniquekey} ← {internal/control, internal/overdue} ← {internal/news, internal/outcome} ← {internal/lease, internal/steplog} ← internal/run ← {internal/claim, internal/upkeep} ← internal/worker ← internal/hooks ← falldue ← {flow, many, periodic, steps} ← {ops, pgxqueue, sealed} ← signals ← {dash, queuetest} ← tasktest ← examples
 //
-// Package backoff contains the policies, sqlgen the expressions behind them, and dialect the properties of each engine.
-// Package internal/statements contains the SQL of the queue, and internal/store runs it. Package queuetest is the
-// conformance suite for any engine and driver. Package ops is for operators: it shows waiting tasks, the effect of
-// policies, and the attempts that a task has left, and changes many tasks at a time. Package dash is a web page for
-// operators, and package signals provides metrics, log lines and health checks for other tools. Package flow runs tasks
-// after other tasks, and package many runs a handler for many tasks together. Package steps divides a handler into
-// steps, and retries keep the results of completed steps. Package periodic enqueues tasks at the times of cron
-// expressions and intervals. Package tasktest helps you test tasks. Package sealed encrypts and compresses payloads.
-// Package pgxqueue makes a queue on a pgx pool.
-package falldue
+// Package internal/statements contains the SQL of the queue, and internal/store runs it.

@@ -20,8 +20,8 @@ var (
 	// ErrTimeout is the cause of the end of a handler's context when the handler
 	// ran for longer than KindConfig.Timeout.
 	ErrTimeout = outcome.ErrTimeout
-	// ErrStopping is the cause of the end of a handler's context when the handler still ran after Run's context had ended
-	// and Config.ShutdownTimeout had passed.
+	// ErrStopping is the cause of the end of a handler's context when the handler still ran at the end of
+	// Config.ShutdownTimeout, which begins when Run's context ends.
 	ErrStopping = outcome.ErrStopping
 	// ErrStuck means that a handler did not return within Config.StuckTimeout of the end of its context. [Queue.Run]
 	// returns it if such handlers still run.

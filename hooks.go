@@ -26,7 +26,7 @@ type Event struct {
 // and wait for them, so hooks should return within microseconds. A panic of a hook is logged.
 type Hooks struct {
 	// Event is called when a run begins and when its outcome has been recorded. Unlike a [Subscription], it misses no
-	// event. If a task is due again immediately, its next run may begin before the event of the previous end.
+	// event. If a task is due again immediately, its next run may begin before the event of the previous run's end.
 	Event func(Event)
 	// Sweep is called after each search of a queue for lanes: groups of tasks that wait or run
 	// and have the same kind, key, priority, policy and number of attempts.

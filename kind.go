@@ -31,14 +31,14 @@ type KindConfig struct {
 	// [ErrTimeout]. The return value of a late handler still counts. Config.StuckTimeout is for
 	// handlers that do not return. Defaults to 0: no limit.
 	Timeout time.Duration
-	// ImmediateLostRetries is a number of first attempts. If a worker dies during one of them, the task is retried as soon
-	// as the lease expires, without the policy's delay. Later attempts wait for the delay, so that a task that kills its
-	// workers is retried slowly. While one of these first attempts runs, the state of the task is [StateSnoozed]. Defaults
-	// to 0: a lost task waits for the end of its lease and for the delay.
+	// ImmediateLostRetries is a number of attempts, counted from the first. If a worker dies during one of them, the task
+	// is retried as soon as the lease expires, without the policy's delay. Later attempts wait for the delay, so that a
+	// task that kills its workers is retried slowly. While one of these first attempts runs, the state of the task is
+	// [StateSnoozed]. Defaults to 0: a lost task waits for the end of its lease and for the delay.
 	ImmediateLostRetries int
 	// DoneRetention is how long done tasks stay in the table with their results: up to 36,500
 	// days, [Forever], or [DeleteImmediately]. Defaults to Config.DoneRetention of the worker.
-	// Its comment explains when other workers delete tasks of the kind.
+	// The comment of Config.DoneRetention explains when other workers delete tasks of the kind.
 	DoneRetention time.Duration
 	// MaxDone is how many done tasks of the kind stay in each queue, up to 100,000. If it is set, DoneRetention
 	// defaults to Forever. Defaults to Config.MaxDone of the worker.

@@ -76,9 +76,9 @@ func (l limit) inOrder() bool { return l.form == store.Sequence || l.form == sto
 // ConcurrencyLimit limits how many tasks run at a time. [AtMost] makes it.
 type ConcurrencyLimit struct{ limit }
 
-// AtMost limits how many tasks run at a time, 1 to 1,000. A task counts from its claim until its outcome is recorded,
-// or until its lease ends if its worker dies. A task that waits for a retry does not count, and neither does a handler
-// that continues after its context has ended because the lease was lost.
+// AtMost limits how many tasks run at a time. n is 1 to 1,000. A task counts from its claim until its outcome is
+// recorded, or until its lease ends if its worker dies. A task that waits for a retry does not count. Neither does a
+// handler that has lost its lease but has not returned yet.
 func AtMost(n int) ConcurrencyLimit { return ConcurrencyLimit{limit{form: store.Running, most: n}} }
 
 // PerKey returns a limit that counts the tasks of each EnqueueOptions.Key separately. With the name of a part of keys
@@ -98,7 +98,7 @@ func Rate(n int, per time.Duration) RateLimit {
 }
 
 // Burst returns an average rate. Over time, tasks start at the rate of [Rate], but after a time without starts, up to
-// n tasks start immediately. n is 1 to 1,000, and the number of the Rate can then exceed 1,000.
+// n tasks start immediately. n is 1 to 1,000. With Burst, the n of Rate can exceed 1,000.
 func (l RateLimit) Burst(n int) RateLimit {
 	l.bursts, l.burst = true, n
 	return l

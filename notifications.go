@@ -13,10 +13,10 @@ import (
 //	NotifyAfterCalls    after the call                never
 //	NotifyInTx          at the commit                 at the commit
 //
-// "After the call" is a separate statement, at most once in 10 milliseconds. No call waits for the statement. "At the
-// commit" is part of the transaction. PostgreSQL commits transactions that notify one after the other, so notify at the
-// commit only if workers listen. [Queue.Wake] notifies in each mode. Workers find all other tasks by polling
-// ([Config].PollInterval).
+// "After the call" means a separate statement, at most once in 10 milliseconds. No call waits for the statement. "At the
+// commit" means a statement inside the transaction. PostgreSQL commits transactions that notify one after the other, so
+// notify at the commit only if workers listen. [Queue.Wake] notifies in each mode. Workers find all other tasks by
+// polling ([Config].PollInterval).
 type Notifications struct {
 	// Listen makes the worker start tasks of other processes immediately. Package pgnotify makes such a function, and
 	// package pgxqueue sets Listen itself.

@@ -13,7 +13,7 @@ import (
 
 // Note explains a change to other people. It is stored with the change.
 type Note struct {
-	// Who made the change, in up to 255 bytes, and Why, in up to 16 KiB.
+	// Who is the author of the change, in up to 255 bytes, and Why is the reason, in up to 16 KiB.
 	Who, Why string
 }
 

@@ -19,8 +19,8 @@ type RunInfo struct {
 	ID int64
 	// Kind and Queue are the names of the task's kind and queue.
 	Kind, Queue string
-	// Attempt is the number of this attempt, from 1. A run that ended with a snooze
-	// is not counted.
+	// Attempt is the number of this attempt, from 1. Runs that ended with a snooze, or because their worker stopped, are
+	// not counted. After [Again], the number is 1 again.
 	Attempt int
 	// MaxAttempts is the number of attempts that the task has in total, or 0 for no limit.
 	MaxAttempts int

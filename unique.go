@@ -63,7 +63,7 @@ const (
 	ConflictSkip Conflict = iota
 	// ConflictFail returns an [ExistsError], and none of the call's tasks is stored.
 	ConflictFail
-	// ConflictReplace changes a holder that waits: it gets the payload, the metadata, the EnqueueOptions.Key and the due
+	// ConflictReplace changes a holder that waits: the holder gets the payload, metadata, EnqueueOptions.Key and due
 	// time of the new task, and keeps its ID, queue, priority, attempts and everything else. If the holder runs, the new
 	// task is stored and takes the unique key. If the holder is finished, and the time of Unique.For has not passed, the
 	// new task is skipped. In a sequence ([InOrder]), the new EnqueueOptions.Key and due time decide the holder's place.

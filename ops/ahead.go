@@ -22,7 +22,7 @@ type Future struct {
 	// Runs are the next attempts in order, without a running attempt.
 	Runs []Run
 	// GivenUp reports whether the task is dead after the last of Runs. If Runs is empty, it reports whether an unfinished
-	// task is dead at its next claim. If GivenUp is false, more attempts follow.
+	// task becomes dead at its next claim. If GivenUp is false, more attempts follow.
 	GivenUp bool
 }
 

@@ -77,8 +77,8 @@ func (e UnknownPolicyError) Error() string {
 const mostBacklog = 5_000_000
 
 // Backlog returns the waiting tasks of a kind, or of all kinds if it is "", with the policies in
-// effect, for [Simulate] and [SimulateBacklog]. A running task counts as a task that waits from the
-// end of its lease. Backlog returns an [UnknownPolicyError] if the policy of a task is unknown, and
+// effect, for [Simulate] and [SimulateBacklog]. A running task counts as waiting from the end of
+// its lease on. Backlog returns an [UnknownPolicyError] if the policy of a task is unknown, and
 // another error if there are more than 5,000,000 tasks.
 func (p *Profile) Backlog(kind string) (*Backlog, error) {
 	b := &Backlog{Kind: kind}

@@ -39,9 +39,9 @@ type BulkReport struct {
 	// Left is the number of tasks that matched the filter but were left as they are, because they run, or because another
 	// caller changed them at the same time.
 	Left int64
-	// Failed is the number of tasks that could not be changed, because the database rejected the change (for example,
-	// a trigger or a foreign key of yours), another transaction held a lock on the row, or another task holds the
-	// unique key of a task to be retried ([falldue.ExistsError]). Failures describes the first 100.
+	// Failed is the number of tasks that could not be changed, and Failures describes the first 100. The database rejected
+	// the change (for example, because of a trigger or a foreign key of yours), another transaction held a lock on the
+	// row, or another task holds the unique key of a task to be retried ([falldue.ExistsError]).
 	Failed   int64
 	Failures []BulkFailure
 	// Undecodable is the number of tasks that were not changed because Config.Codec cannot decode their payloads or
@@ -104,8 +104,8 @@ func (o *Ops) RetryMany(ctx context.Context, f Filter, opts ...BulkOptions) (Bul
 	return o.changeMany(ctx, store.ActRetry, f, opts)
 }
 
-// RunNowMany ends the waits of the tasks that match a filter and back off after a failure, are snoozed, or were
-// enqueued for later. The tasks keep their attempts, their policies and their places in sequences. Due and running
+// RunNowMany ends the waits of tasks that match a filter: tasks that wait for a retry, are snoozed, or were enqueued
+// for later. These tasks keep their attempts, their policies and their places in sequences. Due and running
 // tasks do not change. BulkOptions.Spread sets when the tasks fall due. A task that has not failed never falls due
 // later than before. Otherwise RunNowMany is like [Ops.CancelMany].
 func (o *Ops) RunNowMany(ctx context.Context, f Filter, opts ...BulkOptions) (BulkReport, error) {

@@ -28,8 +28,8 @@ type Effect struct {
 	Kept int64
 	// Replaces is the override of the same subject that is set now, or nil.
 	Replaces *Override
-	// AtEnd is the number of tasks that become due at the moment when the override ends at its Until, since they would
-	// have been due earlier under the code's policy.
+	// AtEnd is the number of tasks that become due when the override ends at its Until, since the code's policy would have
+	// made them due earlier.
 	AtEnd int64
 }
 
@@ -40,7 +40,7 @@ func (e Effect) Drastic(most int64) bool {
 }
 
 // Impact returns the effect of an override on the waiting tasks, compared with the policies and
-// overrides that are in effect now, with loads up to a horizon as for [Profile.Forecast]. A more
+// overrides that are in effect now. The loads cover a horizon, as for [Profile.Forecast]. A more
 // specific override stays in effect for its tasks. For a subject with a key, use the profile of
 // that key. Impact returns an error if the horizon is invalid, or if the override cannot be
 // compiled with the known policies.
@@ -230,14 +230,14 @@ const (
 // Release returns the steps of an override that releases the waiting tasks of a subject gradually, for example after a
 // hold or an outage. Without any override, many of these tasks would be due now. With the steps, they become due within
 // the duration over, together with the tasks that would fall due in that time anyway. The longest overdue tasks come
-// first, each step has the same number of tasks, and no task is due sooner than without any override. A step lasts a
-// minute, or a 60th of over if that is longer. Pass the steps to [Ops.SetPolicy], with an Until after the release.
+// first, each step has the same number of tasks, and no task is due sooner than without any override. Pass the steps to
+// [Ops.SetPolicy], with an Until after the release.
+//
+// A step lasts a minute, or a 60th of over if that is longer. If over is less than ten minutes, no task becomes due in
+// the first two seconds, while workers apply the override, and the rest of the time has 40 steps.
 //
 // A task that fails during the release also waits longer than under its policy. The extra wait ends with the release.
 // It is at most the length of the release plus the time for which the longest overdue task has been due.
-//
-// In a release of less than ten minutes, no task becomes due in the first two seconds, while workers apply the
-// override. The rest of the time has 40 steps.
 //
 // Release returns an error unless over is from [MinRelease] to [MaxRelease], 5 seconds to 7 days. It returns an
 // [UnknownPolicyError] if the policy of a task is unknown.

@@ -54,8 +54,8 @@ const (
 	dropTimeout = time.Minute
 )
 
-// Measure measures how many tasks a process can store and run on db, with handlers that do nothing, and how soon a
-// worker starts a task that another process has stored. It calls report with each [Measurement] as soon as the result
+// Measure measures how many tasks a process can store and run on db, with handlers that do nothing. It also measures
+// how soon a worker starts a task that another process has stored. It calls report with each [Measurement] as soon as the result
 // is known. A quarter of the tasks, or as many as two seconds allow, are stored one by one, and the others 1,000 at a
 // time. Then all tasks run. After that, more tasks are stored one by one, each when the previous task has started. If
 // report returns an error, Measure ends with it.

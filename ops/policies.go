@@ -21,9 +21,8 @@ type Policies struct {
 	Unreadable map[string]error
 }
 
-// Policies returns the policies of [Ops.WithPolicies], the policies of the kinds that the queue handles, the policies
-// that live workers announce for other kinds, and the per-task policies with the given keys
-// ([falldue.TaskInfo].Policy). Overrides are included ([Ops.SetPolicy]). If live workers have several policies for a
+// Policies returns the policies of kinds, and the per-task policies with the given keys ([falldue.TaskInfo].Policy). The
+// policies of kinds come from [Ops.WithPolicies], the queue's own kinds and live workers, in this order. Overrides are included ([Ops.SetPolicy]). If live workers have several policies for a
 // kind, the policy of most workers counts, see [KindPolicies]. A key "" is ignored. If a policy cannot be read,
 // Policies returns no error, and [Policies].Unreadable has the reason.
 func (o *Ops) Policies(ctx context.Context, keys ...string) (Policies, error) {

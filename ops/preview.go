@@ -20,7 +20,7 @@ type Schedule struct {
 	Fewest, Most int
 	// Earliest and Latest are the earliest and the latest time of the attempt after which the task is given up.
 	Earliest, Latest time.Duration
-	// DelayLimit is the limit that Delay approaches with more and more failures, such as 24 hours under the policy arctan, and
+	// DelayLimit is the limit that Delay approaches with more and more failures, such as 24 hours for arctan(max=24h).
 	// WaitLimit is the limit of Delay + Jitter. Both are 0 if the wait grows without a limit.
 	DelayLimit, WaitLimit time.Duration
 }

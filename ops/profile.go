@@ -26,7 +26,7 @@ type Profile struct {
 	policies Policies
 }
 
-// Profile reads all waiting tasks with one statement, which takes two to five seconds for each million tasks, and a few
+// Profile reads all waiting tasks with one statement. It takes two to five seconds for each million tasks, and a few
 // seconds more if the server has to read them from the disk. The methods of the result don't use the database. To limit
 // the time, use a context with a deadline. MySQL, MariaDB and TiDB still finish the statement after the deadline.
 //

@@ -11,7 +11,7 @@ import (
 // docs/command-line.md has the times of each engine.
 const perMillion = 4 * time.Second
 
-// ProfileTime returns about how many tasks wait, as [Ops.EstimateCounts] does, and about how long
+// ProfileTime estimates how many tasks wait, with [Ops.EstimateCounts], and how long
 // [Ops.Profile] takes to read them. The time for each task comes from the last profile of this Ops
 // or, before the first profile, from measurements on a machine with two cores. A busy server, or a server that reads
 // from its disk, takes longer.

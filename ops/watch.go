@@ -11,7 +11,7 @@ import (
 	"github.com/falldue/falldue/internal/store"
 )
 
-// A What says what happened to the task of an [Event].
+// What is the kind of an [Event]: the change of its task.
 type What string
 
 // The kinds of events.
@@ -61,8 +61,8 @@ const (
 )
 
 // Watch calls f with the events of tasks until ctx ends, and then returns nil. An error of f, or of the database, ends
-// Watch earlier. Watch polls at intervals of every (at least a millisecond), so it misses a task that was enqueued and
-// deleted between two polls, and sees only the last of several changes of a task between two polls. Each poll reads new
+// Watch earlier. Watch polls at intervals of every (at least a millisecond). So it misses a task that was enqueued and
+// deleted between two polls, and sees only the last of several changes between them. Each poll reads new
 // tasks by their IDs, failed and finished tasks from up to 500 lanes with 500 tasks in each, and up to 5,000 tasks that
 // Watch has seen before. On TiDB, Watch sees no new tasks, because IDs do not ascend there.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {

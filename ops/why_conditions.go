@@ -52,8 +52,8 @@ type WhyPolicy struct {
 	Key  string
 	Text string // the text of the policy, if it can be read
 	Err  error  // why the policy cannot be read, or nil
-	// Unread are the IDs of live workers that handle the task and cannot read it, such as workers of an older release, and
-	// UnreadError is why the first of these workers cannot. Handling is how many live workers handle the task.
+	// Unread are the IDs of live workers that handle the task and cannot read the policy, such as workers of an older
+	// release. UnreadError is the error of the first of these. Handling is how many live workers handle the task.
 	Unread      []string
 	Handling    int
 	UnreadError string
@@ -92,10 +92,10 @@ type DueRule struct {
 	// the override ends. It is the zero time if the policy applies now, or if the override does not change when the task
 	// falls due.
 	From time.Time
-	// Workers are the IDs of the workers that have the policy. The list is empty for a per-task policy or a policy from
-	// [Ops.WithPolicies], unless other workers have Refused the override.
+	// Workers are the IDs of the workers that use the policy. The list is empty for a per-task policy or a policy from
+	// [Ops.WithPolicies], unless some workers cannot apply the override: then each rule lists its workers.
 	Workers []string
-	// Refused is the reason why Workers cannot apply the override that is set, or "".
+	// Refused is the reason why Workers cannot apply the override of the task, or "".
 	Refused string
 }
 
@@ -130,8 +130,8 @@ type WhyWorker struct {
 // minute old: see [WorkerHandlers].Age.
 type WhyHandlers struct {
 	QueueHandlers
-	// Every is the average time from the end of one run to the end of the next on these workers, measured in a period of
-	// length Over before their last heartbeats. It is 0 if no run has ended.
+	// Every is the average time from the end of one run to the end of the next on these workers, or 0 if no run has ended.
+	// It was measured in a period of length Over before their last heartbeats.
 	Every, Over time.Duration
 }
 

@@ -61,8 +61,7 @@ type Worker struct {
 	// Overtime describes, by kind, the handlers that have not returned within 10 seconds after their timeout.
 	Overtime map[string]string
 	// UnusedLimits has the limits per key that have counted none of the worker's tasks, by kind or queue, such as "kind
-	// charge". None of the tasks had
-	// a key, or their keys had no part that the limit counts.
+	// charge". The tasks had no keys, or their keys had no part that the limit counts.
 	UnusedLimits map[string]string
 	// Started is when the worker started, Seen is when it last sent a heartbeat, and Now is when the list of workers was
 	// read. All times are by the database's clock.

@@ -117,8 +117,8 @@ func (s *Scheduler) RunWorker(ctx context.Context) error {
 	return errors.Join(err, <-ticking)
 }
 
-// Tick stores the schedules if it has not done so yet, enqueues the tasks that are due, and returns the time until the
-// next task is due, or a negative duration if no task will fall due. Tick is for programs that are started repeatedly,
+// Tick stores the schedules if it has not done so yet, and enqueues the tasks that are due. It returns the time until
+// the next task is due, or a negative duration if no task will fall due. Tick is for programs that are started repeatedly,
 // and for tests: [Scheduler.Run] does the same in a loop. If the database refuses the tasks of some schedules, the
 // error joins the errors of these schedules, and the tasks of the other schedules have been enqueued.
 func (s *Scheduler) Tick(ctx context.Context) (next time.Duration, err error) {

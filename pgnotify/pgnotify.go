@@ -18,6 +18,8 @@
 // it needs a DSN of the server itself:
 //
 //	q, err := falldue.New(pooled, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(directDSN)}})
+//
+// [falldue.Queue.Wake]: https://pkg.go.dev/github.com/falldue/falldue#Queue.Wake
 package pgnotify
 
 import (
@@ -58,10 +60,12 @@ var defaultPings = pings{every: 30 * time.Second, timeout: 10 * time.Second, ren
 // The function calls wake with "" when it has begun to listen, and with the text of each notification. Every five
 // minutes the function replaces its connection, since source may lead to another server by then. It returns nil when
 // its context ends. It returns an error if it cannot connect within 30 seconds, does not receive its own notification
-// within 10 seconds, or loses its connection, and if a ping fails. The worker logs the error and calls the function
-// again. The error names a setting that lib/pq or the server refuses, and shows no passwords.
-func DSN(source string) func(ctx context.Context, channel string, wake func(notice string)) error {
-	return func(ctx context.Context, channel string, wake func(notice string)) error {
+// within 10 seconds, loses its connection, or gets no answer to a ping. The worker logs the error and calls the
+// function again. The error names a setting that lib/pq or the server refuses, and shows no passwords.
+//
+// [falldue.Notifications]: https://pkg.go.dev/github.com/falldue/falldue#Notifications
+func DSN(source string) func(ctx context.Context, channel string, wake func(notification string)) error {
+	return func(ctx context.Context, channel string, wake func(notification string)) error {
 		return serve(ctx, source, channel, wake, defaultPings)
 	}
 }

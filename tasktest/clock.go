@@ -66,7 +66,7 @@ func (c *Clock) Jump(t testing.TB, d time.Duration) {
 //
 // Advance runs the tasks that q would run: in the queues of its configuration, of kinds that it handles. q needs no
 // handlers if workers of other queues or processes run the tasks. The clock also stops when a limit admits a task that
-// it has delayed, and when a pause or a policy override ends. Schedules of q ([periodic.New]) enqueue their tasks when
+// it has delayed, and when a pause or a policy override ends. Schedules of q (package periodic) enqueue their tasks when
 // the clock reaches their ticks. At each stop and at the end, Advance also deletes the tasks whose retention has
 // expired, and cancels or unblocks tasks that depend on others, as workers do.
 //

@@ -210,7 +210,8 @@ func changeCommand() *cobra.Command {
 		Short: "Change a waiting task",
 		Long: "Change when a waiting task runs, its queue, its priority or its payload. Its attempts\n" +
 			"and its keys stay. Running, finished and blocked tasks cannot be changed. --now makes a\n" +
-			"waiting task due. In a kind with InOrder, the task keeps its place among the tasks of its key.",
+			"waiting task due. In a kind with InOrder, --now and --payload keep the task's place among\n" +
+			"the tasks of its key. Otherwise, the time when the task is due decides its place.",
 		Example: `  falldue change 4711 --now
   falldue change 4711 --at 2026-12-11T14:02:00Z --priority -5`,
 		Args: cobra.ExactArgs(1),

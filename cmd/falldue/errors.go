@@ -25,8 +25,9 @@ func errorsCommand() *cobra.Command {
 		Long: "List the errors of tasks that wait for a retry or are dead, the most frequent first,\n" +
 			"with the IDs of some tasks. Errors that differ only in numbers, words with digits and\n" +
 			"quoted parts count as one. Above the list, a line names each kind with failures in at\n" +
-			"least half of the recent attempts on live workers. The command reads the newest\n" +
-			"10,000 tasks that are not running.",
+			"least half of the recent attempts on live workers. The command reads up to 10,000\n" +
+			"tasks: the newest and the oldest of up to 200 lanes (groups of tasks with the same\n" +
+			"delay). Running tasks are left out.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.ops(cmd.Context(), policyFlag{}, func(o *ops.Ops, _ *falldue.Queue) error {

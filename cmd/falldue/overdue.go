@@ -22,7 +22,7 @@ func overdueCommand() *cobra.Command {
 		Use:   "overdue",
 		Short: "List tasks that have been due for more than a minute",
 		Long: "List, by queue and kind, the tasks that have been due for more than a minute. The\n" +
-			"reason is that no worker handles their kind in their queue, that all its workers are\n" +
+			"reason is that no worker handles their kind in their queue, that all such workers are\n" +
 			"busy, that a limit or an unfinished task of the same key (InOrder) delays them, or\n" +
 			"that a dead task of the same key halts them. Tasks are counted up to 1,000. Policies and limits come from live workers.\n" +
 			"Policies also come from --policy, from tasks, and from overrides. A failed task with\n" +

@@ -68,8 +68,8 @@ func policyRampCommand() *cobra.Command {
 		Short: "Release due tasks gradually, then restore the policy",
 		Long: "Release waiting tasks gradually over TIME: those that are due under the program's\n" +
 			"policy, or fall due within TIME. The longest overdue come first, and each step has the\n" +
-			"same number of tasks. TIME is at least 5 seconds. The ramp replaces a \"policy hold\"\n" +
-			"or \"policy slow\", and ends by itself.\n\n" + subjectHelp + "\n" + policyFlagHelp,
+			"same number of tasks. TIME is 5s to 7d. The ramp replaces a \"policy hold\" or\n" +
+			"\"policy slow\", and ends automatically.\n\n" + subjectHelp + "\n" + policyFlagHelp,
 		Example: "  falldue policy ramp charge over 30m",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
