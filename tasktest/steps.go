@@ -15,7 +15,7 @@ import (
 )
 
 // NextAttempt returns a task from [NewTask] or [NewTaskOf] as its next attempt: Attempt and Fence are one higher, and
-// the steps that earlier attempts recorded (package steps) stay.
+// the steps that earlier attempts recorded (package steps) stay. The attempt has no result, and has not called DoneTx.
 func NextAttempt[A any](t falldue.Task[A]) falldue.Task[A] {
 	t.Attempt, t.Fence = t.Attempt+1, t.Fence+1
 	if c, ok := hooks.Of[interface{ Calls() hooks.TaskCalls }](&t).Calls().(calls); ok {
@@ -51,7 +51,7 @@ func (r *Record) Stop() {
 func (r *Record) nextAttempt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.attempts, r.steps, r.stopping = r.attempts+1, nil, false
+	r.attempts, r.steps, r.stopping, r.ended = r.attempts+1, nil, false, ended{}
 }
 
 // Steps returns the steps of the task in this attempt.
@@ -63,7 +63,7 @@ func (c calls) Steps() *steplog.Steps {
 		r.steps = steplog.New(steplog.Config{
 			Claim: store.Key{TaskID: 1, Fence: 1 + r.attempts}, Max: r.maxPayload, Table: &r.recorded,
 			Stopping: func() bool { return r.is(&r.stopping) },
-			Gone:     func() bool { return r.is(&r.lost) },
+			Gone:     func() bool { return r.is(&r.lost) || r.is(&r.done) },
 			Ends:     func() bool { return r.is(&r.done) },
 			Encode:   func(_ string, json []byte) (string, error) { return string(json), nil },
 			Decode:   func(_ string, stored []byte) ([]byte, error) { return stored, nil },

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -68,17 +69,22 @@ type Record struct {
 	maxPayload int
 	keepsDone  bool
 
-	mu     sync.Mutex
-	lost   bool
-	done   bool
-	result json.RawMessage // of the last SetResult
-	stored json.RawMessage // of the last SetResult before DoneTx
-
+	mu       sync.Mutex
+	lost     bool
+	ended    // of the attempt that runs
 	progress []Progress
 	recorded stepTable
 	steps    *steplog.Steps // of the attempt that runs
 	attempts int64          // before that one
 	stopping bool
+}
+
+// ended has what an attempt has set for its end.
+type ended struct {
+	done   bool
+	in     store.Tx        // the transaction of the last DoneTx
+	result json.RawMessage // of the last SetResult
+	stored json.RawMessage // of the last SetResult before DoneTx
 }
 
 // Progress is a report of a handler, as it would be stored. Fraction is from 0 to 1, rounded to a millionth, and
@@ -103,7 +109,9 @@ func (r *Record) LoseLease() {
 	r.lost = true
 }
 
-// DoneTx reports whether the handler called DoneTx successfully.
+// DoneTx reports whether the handler called DoneTx successfully. From then on, steps and a second DoneTx in the same
+// transaction fail with [falldue.ErrLeaseLost], as in a worker. A DoneTx in another transaction succeeds, as in a worker
+// after a rollback.
 func (r *Record) DoneTx() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,12 +138,15 @@ func (c calls) DoneTx(_ context.Context, tx store.Tx) error {
 	}
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
-	if c.r.lost {
+	if c.r.lost || c.r.done && same(c.r.in, tx) {
 		return falldue.ErrLeaseLost
 	}
-	c.r.done, c.r.stored = true, c.r.result
+	c.r.done, c.r.in, c.r.stored = true, tx, c.r.result
 	return nil
 }
+
+// same reports whether two transactions are equal. Transactions of types that cannot be compared never are.
+func same(a, b store.Tx) bool { return reflect.ValueOf(a).Comparable() && a == b }
 
 func (c calls) SetResult(text []byte) error {
 	c.r.mu.Lock()
