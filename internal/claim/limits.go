@@ -14,15 +14,15 @@ import (
 // claimLimited claims up to room tasks from lanes that seem due and have limits, and passes
 // them to the dispatcher. It leaves out lanes with limits of another claim, and returns the number of the others.
 func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) (lanes int, err error) {
-	due, end := p.lanes.BeginLimited(due, maxLimitedSources)
+	due, limits, end := p.lanes.BeginLimited(due, maxLimitedSources)
 	defer end()
 	var params store.ClaimParams
 	var policies []*control.CompiledPolicy
 	var left []store.Lane // lanes that claims leave out
-	for _, from := range p.lanes.BeginClaim(due) {
+	for i, from := range p.lanes.BeginClaim(due) {
 		if policy := p.Policies.Of(from.Lane, func() { p.Hint(from.Lane, 0) }); policy != nil {
 			source := p.source(from, policy)
-			source.LeaveExpired = p.expiry.cancels(from.Lane)
+			source.Limits, source.LeaveExpired = limits[i], p.expiry.cancels(from.Lane)
 			params.Sources, policies = append(params.Sources, source), append(policies, policy)
 		} else {
 			left = append(left, from.Lane)
@@ -55,25 +55,32 @@ func (p *Poller) claimLimited(ctx context.Context, due []store.Lane, room int) (
 
 // learnLimited records the state of the lanes after a claim under limits that began at start.
 func (p *Poller) learnLimited(sources []store.Source, policies []*control.CompiledPolicy, result store.Limited, start time.Time) {
-	last, taken := map[store.Lane]*store.Claim{}, map[store.Lane]int{} // of each lane
-	ours := map[string]bool{}                                          // limits with permits that this claim took
+	taken := make([][]*store.Claim, len(sources)) // from each lane
 	for _, c := range result.Claims {
-		last[c.From] = c
-		taken[c.From]++
-		for _, l := range c.Limits {
+		taken[c.Place-1] = append(taken[c.Place-1], c)
+	}
+	ours := map[string]bool{} // limits with permits that this claim took
+	for i, claims := range taken {
+		if len(claims) == 0 {
+			continue
+		}
+		for _, l := range sources[i].Limits {
 			ours[l.Name] = true
 		}
-		if held := p.lanes.HeldUntil(c.From); !held.IsZero() {
-			c.HeldUntil = c.Now - start.Sub(held).Microseconds()
+		if held := p.lanes.HeldUntil(sources[i].Lane); !held.IsZero() {
+			for _, c := range claims {
+				c.HeldUntil = c.Now - start.Sub(held).Microseconds()
+			}
 		}
 	}
 	var emptied []store.Lane
 	took := map[store.Lane]int64{}
 	for i, rest := range result.Rests {
 		at := sources[i].Lane
-		c := last[at]
-		if c != nil {
-			p.lanes.Took(at, taken[at])
+		var c *store.Claim // the last one
+		if claims := taken[i]; len(claims) > 0 {
+			c = claims[len(claims)-1]
+			p.lanes.Took(at, len(claims))
 		}
 		if rest.Why == store.Emptied {
 			emptied = append(emptied, at)

@@ -389,10 +389,10 @@ func (p *Poller) needsSlot(ctx context.Context, limit int) bool {
 	return err == nil && p.slots.changeHands(holders)
 }
 
-// source adds the policy and the limits of a lane to the source of a claim.
+// source adds the policy of a lane to the source of a claim.
 func (p *Poller) source(from store.Source, r *control.CompiledPolicy) store.Source {
 	from.Delay, from.MaxAttempts, from.Since = r.Delay, r.Policy.MaxAttempts(), p.expiry.since(from.Lane, r, from.Since)
-	from.Running, from.Limits = p.Handlers[from.Kind].Running(from.Attempts+1), p.Limiter.LimitsOf(from.Lane)
+	from.Running = p.Handlers[from.Kind].Running(from.Attempts + 1)
 	return from
 }
 

@@ -13,6 +13,7 @@ import (
 // Package tasktest runs tasks one at a time.
 func (p *Poller) ClaimOne(ctx context.Context, first store.Head, r *control.CompiledPolicy) (claims []*store.Claim, held time.Duration, err error) {
 	source := p.source(store.Source{Lane: first.Lane, Since: max(first.Anchor, earliestMoment)}, r)
+	source.Limits = p.Limiter.LimitsOf(first.Lane)
 	params := p.params(1, []store.Source{source})
 	claims, _, err = p.send(ctx, retry.StatementTimeout, 1, func(ctx context.Context) ([]*store.Claim, error) {
 		if len(source.Limits) == 0 {

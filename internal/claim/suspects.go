@@ -268,7 +268,7 @@ func (s *suspects) refuse(w *walk, at store.Lane) {
 
 // claimSuspect claims up to room tasks from a suspect lane, and passes them to the dispatcher.
 func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.Lane, room int) error {
-	_, end := p.lanes.BeginLimited([]store.Lane{at}, 1)
+	_, _, end := p.lanes.BeginLimited([]store.Lane{at}, 1)
 	defer end()
 	from, start, r := p.lanes.BeginClaim([]store.Lane{at})[0], time.Now(), p.Policies.Of(at, func() { p.Hint(at, 0) })
 	if r == nil {
@@ -276,6 +276,7 @@ func (p *Poller) claimSuspect(ctx context.Context, suspect *suspect, at store.La
 		return nil
 	}
 	from = p.source(from, r)
+	from.Limits = p.Limiter.LimitsOf(at)
 	claim := func(ctx context.Context, list []store.Candidate) (_ []*store.Claim, rest store.Rest, late bool, err error) {
 		sent := time.Now()
 		claims, late, err := p.send(ctx, retry.SuspectTimeout, len(list), func(ctx context.Context) ([]*store.Claim, error) {

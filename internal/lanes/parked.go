@@ -267,10 +267,11 @@ func (l *Tracker) HeldUntil(at store.Lane) time.Time {
 	return time.Time{}
 }
 
-// BeginLimited is called before a claim from lanes that have limits. It returns the lanes to claim from, up to most.
+// BeginLimited is called before a claim from lanes that have limits. It returns the lanes to claim from, up to most,
+// and the limits of each.
 // Claims that are under way at the same time have no limit in common, since they would take each other's permits. The
 // claim is under way until end is called.
-func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane, end func()) {
+func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane, limits [][]store.Limit, end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inVain = true
@@ -279,17 +280,17 @@ func (l *Tracker) BeginLimited(list []store.Lane, most int) (free []store.Lane, 
 		if len(free) == most {
 			break
 		}
-		limits := l.rules.LimitsOf(at)
-		if slices.ContainsFunc(limits, func(limit store.Limit) bool { _, is := l.claiming[limit.Name]; return is && !ours[limit.Name] }) {
+		of := l.rules.LimitsOf(at)
+		if slices.ContainsFunc(of, func(limit store.Limit) bool { _, is := l.claiming[limit.Name]; return is && !ours[limit.Name] }) {
 			continue
 		}
-		for _, limit := range limits {
+		for _, limit := range of {
 			l.claiming[limit.Name], ours[limit.Name] = false, true
 		}
-		free = append(free, at)
+		free, limits = append(free, at), append(limits, of)
 	}
 	l.underClaim += len(free)
-	return free, func() {
+	return free, limits, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for limit := range ours {

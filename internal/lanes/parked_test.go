@@ -1,6 +1,7 @@
 package lanes
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -36,7 +37,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		}
 		for _, limits := range [][]time.Duration{{4, 8, 16, 32, 64, 128, 160, 160}, {160, 160}} {
 			for _, ms := range limits {
-				_, end := known.BeginLimited([]store.Lane{at}, 1)
+				_, _, end := known.BeginLimited([]store.Lane{at}, 1)
 				end()
 				most := ms * time.Millisecond
 				if got := hold(0); got < most/2 || got >= most {
@@ -58,7 +59,7 @@ func TestClaimsInVainBackOff(t *testing.T) {
 		if due := known.Due(time.Now(), 1); len(due) != 1 {
 			t.Error("a permit was freed, and the lane is not due")
 		}
-		_, end := known.BeginLimited([]store.Lane{at}, 1)
+		_, _, end := known.BeginLimited([]store.Lane{at}, 1)
 		known.Freed([]string{"limit"})
 		if got := hold(0); got != 0 {
 			t.Errorf("a permit was freed after the claim began, and the lane is held back for %v", got)
@@ -78,17 +79,20 @@ func TestClaimsUnderWayShareNoLimit(t *testing.T) {
 	for _, at := range []store.Lane{a, b, c} {
 		l.Hint(at, time.Now().Add(-time.Second))
 	}
-	first, _ := l.BeginLimited(l.Due(time.Now(), 2), 2)
-	second, end := l.BeginLimited(l.Due(time.Now(), 2), 2)
+	first, _, _ := l.BeginLimited(l.Due(time.Now(), 2), 2)
+	second, limits, end := l.BeginLimited(l.Due(time.Now(), 2), 2)
 	if len(first) != 2 || len(second) != 1 || slices.Contains(first, second[0]) {
 		t.Fatalf("claims from %v and %v, want two lanes and then the third one", first, second)
 	}
-	if third, _ := l.BeginLimited(l.Due(time.Now(), 2), 2); len(third) != 0 {
+	if want := [][]store.Limit{perKey(second[0])}; !reflect.DeepEqual(limits, want) {
+		t.Errorf("the second claim has the limits %v, want %v", limits, want)
+	}
+	if third, _, _ := l.BeginLimited(l.Due(time.Now(), 2), 2); len(third) != 0 {
 		t.Errorf("a third claim from %v", third)
 	}
 	l.Freed([]string{"of " + first[0].Key})
 	end()
-	if again, _ := l.BeginLimited(l.Due(time.Now(), 3), 1); !slices.Equal(again, second) {
+	if again, _, _ := l.BeginLimited(l.Due(time.Now(), 3), 1); !slices.Equal(again, second) {
 		t.Errorf("after the end of the second claim, another one from %v, want %v", again, second)
 	}
 	l.Park(first[0], "of "+first[0].Key, time.Hour, 0, time.Hour)
@@ -98,10 +102,10 @@ func TestClaimsUnderWayShareNoLimit(t *testing.T) {
 
 	shared := func(store.Lane) []store.Limit { return []store.Limit{{Name: "of all"}} }
 	l = NewTracker(limitedRules{rules{unknownDelays, allLimited}, shared}, 0)
-	if both, _ := l.BeginLimited([]store.Lane{a, b}, 2); len(both) != 2 {
+	if both, _, _ := l.BeginLimited([]store.Lane{a, b}, 2); len(both) != 2 {
 		t.Errorf("a claim from %v, want both lanes of its own limit", both)
 	}
-	if none, _ := l.BeginLimited([]store.Lane{c}, 1); len(none) != 0 {
+	if none, _, _ := l.BeginLimited([]store.Lane{c}, 1); len(none) != 0 {
 		t.Errorf("another claim under that limit from %v", none)
 	}
 }
