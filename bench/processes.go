@@ -34,9 +34,11 @@ type processConfig struct {
 	// Queues and Tenants are as in settings.
 	Queues  int
 	Tenants bool
+	// Every is the time between two reports.
+	Every time.Duration
 }
 
-// processReport is a line of JSON that a worker process writes every 25 ms. It
+// processReport is a line of JSON that a worker process writes at regular intervals. It
 // counts from the report before.
 type processReport struct {
 	Handled  int
@@ -131,7 +133,7 @@ func runProcess(ctx context.Context, argument string) error {
 			Sweeps: int(sweeps.Swap(0)), Sweeping: time.Duration(sweeping.Swap(0)),
 		}
 	}
-	for ticks := time.NewTicker(25 * time.Millisecond); ctx.Err() == nil; {
+	for ticks := time.NewTicker(cfg.Every); ctx.Err() == nil; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
@@ -165,6 +167,7 @@ type processGroup struct {
 
 // startProcesses starts n worker processes.
 func startProcesses(ctx context.Context, n int, cfg processConfig) (_ *processGroup, err error) {
+	cfg.Every = 25 * time.Millisecond * time.Duration(max(1, n/8)) // more processes report no more often than eight
 	argument, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
@@ -309,12 +312,14 @@ type workers struct {
 	system  string // the system that the processes run
 	queues  int    // as in settings
 	tenants bool   // as in settings
+	warm    int    // how many tasks they process before the drain is measured
 	watch   *watch // of the server and of the processes, while they work; nil for none
 }
 
 // drained is what a drain by processes came to.
 type drained struct {
-	took     time.Duration // from the first task to the last
+	tasks    int           // that were measured
+	took     time.Duration // from the first of these tasks to the last
 	peak     float64       // MB of memory of the largest process
 	cpu      time.Duration // processor time of all processes, from the start of their workers to the end
 	allocs   uint64        // allocations of all processes meanwhile
@@ -324,17 +329,18 @@ type drained struct {
 	sweeping time.Duration
 }
 
-// timeDrain lets worker processes process config.tasks tasks.
+// timeDrain lets worker processes process config.tasks tasks. It measures those after the first workers.warm.
 func timeDrain(ctx context.Context, c *config, db database, w workers) (d drained, err error) {
 	group, err := startProcesses(ctx, w.n, processConfig{Engine: db.server.engine, DSN: db.dsn, System: w.system, Queues: w.queues, Tenants: w.tenants})
 	if err != nil {
 		return d, err
 	}
-	handled := 0
+	handled, before := 0, 0 // before: when the measurement began
 	var begin, end time.Time
 	late, err := group.collect(time.After(c.patience), func(r processReport) bool {
-		if handled == 0 && r.Handled > 0 {
-			begin = time.Now()
+		if begin.IsZero() && r.Handled > 0 && handled >= w.warm {
+			begin, before = time.Now(), handled
+			d.claims, d.claiming, d.sweeps, d.sweeping = 0, 0, 0, 0
 			w.watch.begin(ctx, group)
 		}
 		handled, end = handled+r.Handled, time.Now()
@@ -342,6 +348,7 @@ func timeDrain(ctx context.Context, c *config, db database, w workers) (d draine
 		d.sweeps, d.sweeping = d.sweeps+r.Sweeps, d.sweeping+r.Sweeping
 		return handled >= c.tasks
 	})
+	d.tasks = handled - before
 	err = errors.Join(err, w.watch.end())
 	if late {
 		err = fmt.Errorf("%d of %d tasks handled in %v", handled, c.tasks, c.patience)

@@ -193,7 +193,8 @@ type watchedDrain struct {
 	*watch
 }
 
-// scaleProcesses drains the same tasks by more and more worker processes.
+// scaleProcesses drains the same tasks by more and more worker processes. It measures the second half of each drain: in
+// the first one, processes start, open their connections and prepare their statements.
 func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any)) error {
 	for n := 1; n <= c.processes; n *= 2 {
 		d, err := medianDrain(c, func() (d watchedDrain, err error) {
@@ -202,7 +203,7 @@ func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any
 					return err
 				}
 				d.watch = &watch{db: db}
-				d.drained, err = timeDrain(ctx, c, db, workers{n: n, system: tunedName, watch: d.watch})
+				d.drained, err = timeDrain(ctx, c, db, workers{n: n, system: tunedName, warm: c.tasks / 2, watch: d.watch})
 				return err
 			})
 			return d, err
@@ -210,7 +211,7 @@ func scaleProcesses(ctx context.Context, c *config, srv *server, add func(...any
 		if err != nil {
 			return fmt.Errorf("%d processes: %w", n, err)
 		}
-		add(n, perSecond(c.tasks, d.took), d.claimsPerSecond(), d.perClaim(c.tasks), d.claimTime(),
+		add(n, perSecond(d.tasks, d.took), d.claimsPerSecond(), d.perClaim(d.tasks), d.claimTime(),
 			cores(d.server, d.took), cores(d.clients, d.took), d.connections, d.doing.String())
 	}
 	return nil

@@ -55,13 +55,13 @@ func (w *watch) begin(ctx context.Context, group *processGroup) {
 	go func() { w.ended <- w.sample(ctx) }()
 }
 
-// sample asks the server every 20 ms what its sessions do.
+// sample asks the server every 100 ms what its sessions do.
 func (w *watch) sample(ctx context.Context) error {
 	query := cmp.Or(sessions[w.db.server.engine], sessions[mySQL])
 	if w.db.server.admin == nil {
 		return nil
 	}
-	every := time.NewTicker(20 * time.Millisecond)
+	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
 	for {
 		var rows []struct {
