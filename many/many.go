@@ -16,9 +16,9 @@ import (
 
 // Config limits the batches. The zero value is ready for use.
 type Config[A any] struct {
-	// Most is the maximum number of tasks in a batch: 2 to 1,000, and no more than the Concurrency of the kind's queue,
-	// since each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most, one
-	// batch can gather while another runs. Defaults to 100, or to Concurrency if that is less.
+	// Most is the maximum number of tasks in a batch: 2 to 1,000, and no more than the Concurrency of the kind's queue.
+	// Each task occupies a handler of the queue while it waits and runs. If Concurrency is 2 or more times Most, one batch
+	// can gather while another runs. Defaults to 100, or to Concurrency if that is less.
 	Most int
 	// Wait is how long the first task of a batch waits for more tasks, up to an hour. A batch of Most tasks runs
 	// immediately. The timeout of a task includes its wait. Defaults to 100 milliseconds.

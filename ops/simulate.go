@@ -38,8 +38,8 @@ type Recovery struct {
 	Later int
 	// LongestWait is the longest time that a task was due before a worker was free for it.
 	LongestWait time.Duration
-	// Recovered is the time from the end of the outage until all failed tasks, and the backlog, were done or dead, and
-	// no task waited for a worker. Recovered is 0 if that happened before the end of the outage.
+	// Recovered is the time from the end of the outage until all failed tasks and the backlog are done or dead, and no
+	// task waits for a worker. Recovered is 0 if that happens before the end of the outage.
 	Recovered time.Duration
 	// Load is the number of attempts that began in each minute, and Peak is the largest of these numbers.
 	Load []int

@@ -64,7 +64,7 @@ const (
 // Watch earlier. Watch polls at intervals of every (at least a millisecond). So it misses a task that was enqueued and
 // deleted between two polls, and sees only the last of several changes between them. Each poll reads new
 // tasks by their IDs, failed and finished tasks from up to 500 lanes with 500 tasks in each, and up to 5,000 tasks that
-// Watch has seen before. On TiDB, Watch sees no new tasks, because IDs do not ascend there.
+// Watch has seen before. On TiDB, where IDs do not ascend, Watch first sees a task when it starts.
 func (o *Ops) Watch(ctx context.Context, every time.Duration, f func(Event) error) error {
 	w := watch{o: o, known: map[int64]*watched{}}
 	if err := w.begin(ctx); err != nil && ctx.Err() == nil {

@@ -28,12 +28,12 @@ type Spec struct {
 	every time.Duration
 }
 
-// Parse returns the Spec of a text: a cron expression of five fields (minute, hour, day of the month, month, and day of
-// the week, where 0, 7 and SUN are Sunday), one of @hourly, @daily, @weekly, @monthly and @yearly, or @every and a
-// duration of 1s to 876000h, such as "@every 15m". zone is the name of a time zone of the IANA database, such as
-// "Europe/Berlin", or "" for UTC.
+// Parse returns the Spec of a text: a cron expression of five fields, one of @hourly, @daily, @weekly, @monthly and
+// @yearly, or @every and a duration of 1s to 876000h, such as "@every 15m". zone is the name of a time zone of the IANA
+// database, such as "Europe/Berlin", or "" for UTC.
 //
-// Fields have the same meaning as in Vixie cron and cronie. If both the day of the month and the
+// The fields are the minute, hour, day of the month, month, and day of the week, where 0, 7 and SUN are Sunday. They
+// have the same meaning as in Vixie cron and cronie. If both the day of the month and the
 // day of the week are restricted, the schedule ticks on days that match either field. A field
 // that begins with a star, such as "*/2", does not count as restricted. With such a field, the
 // schedule ticks only on days that match both.
