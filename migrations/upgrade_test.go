@@ -195,6 +195,11 @@ func upgrade(t *testing.T, engine, folder string) {
 		return n
 	}
 	const own = "kind = 'load' and "
+	defer func() {
+		if t.Failed() {
+			t.Logf("the tasks at the end: %v", list(t, db))
+		}
+	}()
 	await(t, "all tasks to be finished", func() bool { return count(own+"state = 'open'") == 0 })
 	end()
 	if err := <-done; err != nil {
