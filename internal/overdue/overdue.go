@@ -98,7 +98,8 @@ func (f Finder) appendOverdue(list []Lane, queue string, heads []store.Head, del
 	return list
 }
 
-// Count counts the overdue tasks of lanes, by queue, kind and the limit that delays them.
+// Count counts the overdue tasks of lanes, by queue, kind and the limit that delays them. With an error, the list may
+// lack groups, and numbers may be too small.
 func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err error) {
 	slices.SortStableFunc(lanes, func(a, b Lane) int {
 		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
@@ -125,16 +126,16 @@ func (f Finder) Count(ctx context.Context, lanes []Lane) (list []Group, err erro
 				part, counted = append(part, at), append(counted, of[i])
 			}
 		}
-		numbers, err := f.CountSince(ctx, part)
-		if err != nil {
-			return list, err
+		var numbers []int
+		if numbers, err = f.CountSince(ctx, part); err != nil {
+			break
 		}
 		for n, g := range counted {
 			list[g].Tasks = min(list[g].Tasks+numbers[n], Most)
 		}
 	}
 	// Workers may have taken the tasks of a lane since Find.
-	return slices.DeleteFunc(list, func(g Group) bool { return g.Tasks == 0 }), nil
+	return slices.DeleteFunc(list, func(g Group) bool { return g.Tasks == 0 }), err
 }
 
 // tables reads a store.

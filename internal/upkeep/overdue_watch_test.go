@@ -29,7 +29,7 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := make(chan string, 100)
 		var looks int
-		var away, broken atomic.Bool
+		var away, broken, uncounted atomic.Bool
 		handlers := map[string]*run.Handler{"mine": {Policy: control.Compile(backoff.Constant(time.Hour))}}
 		l := &OverdueWatch{
 			tables: overdueTables{
@@ -56,6 +56,9 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 				count: func(at store.Lane, wait time.Duration, most int) (int, error) {
 					if at.Kind == "nobody" && wait != overdue.After+time.Duration(at.Attempts)*overdue.UnknownDelay {
 						t.Errorf("counts tasks of %v that have waited for %v", at, wait)
+					}
+					if uncounted.Load() {
+						return 0, errors.New("these tasks cannot be counted")
 					}
 					return min(700, most), nil
 				},
@@ -97,6 +100,12 @@ func TestLookoutWarnsOfTasksThatNobodyTakes(t *testing.T) {
 		synctest.Wait()
 		if list := strings.Join(received(lines), ""); !strings.Contains(list, "this queue cannot be swept") || strings.Count(list, "no worker has taken") < len(want) {
 			t.Errorf("a queue that cannot be swept keeps it from the others: %s", list)
+		}
+		uncounted.Store(true)
+		time.Sleep(overdueEvery + overdueEvery/10)
+		synctest.Wait()
+		if list := strings.Join(received(lines), ""); !strings.Contains(list, "these tasks cannot be counted") || strings.Contains(list, "no worker has taken") {
+			t.Errorf("it warns of tasks that it has not counted: %s", list)
 		}
 		away.Store(true)
 		time.Sleep(2 * overdueEvery)
