@@ -15,6 +15,7 @@ import (
 	"github.com/falldue/falldue/flow"
 	"github.com/falldue/falldue/internal/testdb"
 	"github.com/falldue/falldue/ops"
+	"github.com/falldue/falldue/steps"
 )
 
 // TestATaskThatCannotBeReadIsNotMissing: an outage is not the error of a task that does not exist.
@@ -98,6 +99,9 @@ func TestAChangeOfALostTaskRecordsItsLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.db.MustExec("update falldue_tasks set attempts = 1, fence = 1, claimed_by = 'gone', updated_at = created_at")
+		for _, step := range []string{"1, 'read', '1'", "2, 'upload', null"} {
+			b.db.MustExec("insert into falldue_steps (task_id, fence, n, name, result, started_at, updated_at) select id, 1, " + step + ", created_at, created_at from falldue_tasks")
+		}
 		for i, r := range receipts {
 			if err := changes[i](r.ID); err != nil {
 				t.Fatal(err)
@@ -125,12 +129,15 @@ func TestAChangeOfALostTaskRecordsItsLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := `the lease of attempt 1 of 1 ended: its worker "gone" vanished`; task.State != falldue.StateCancelled && (task.State != falldue.StateDead || task.LastError != want) {
+			if want := `the lease of attempt 1 of 1 ended: its worker "gone" vanished in step "upload"`; task.State != falldue.StateCancelled && (task.State != falldue.StateDead || task.LastError != want) {
 				t.Errorf("after change %d, the task is %s with the error %q; want dead with %q", i, task.State, task.LastError, want)
 			}
 			list, err := b.queue.Attempts(ctx, r.ID)
-			if err != nil || len(list) != 1 || list[0].Outcome != falldue.OutcomeLost || list[0].Attempt != 1 || list[0].Fence != 1 || list[0].Worker != "gone" {
+			if err != nil || len(list) != 1 || list[0].Outcome != falldue.OutcomeLost || list[0].Attempt != 1 || list[0].Fence != 1 || list[0].Worker != "gone" || !strings.HasSuffix(list[0].Error, `vanished in step "upload"`) {
 				t.Errorf("after change %d, the recorded attempts are %+v (error %v)", i, list, err)
+			}
+			if of, err := steps.Of(ctx, b.queue, r.ID); err != nil || len(of) != 2 || of[0].Crashes != 0 || of[1].Crashes != 1 {
+				t.Errorf("after change %d, the recorded steps are %+v (error %v)", i, of, err)
 			}
 		}
 	})

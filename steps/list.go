@@ -24,7 +24,7 @@ type Step struct {
 	// the field is nil.
 	Result, Cursor json.RawMessage
 	// Crashes is how many runs were lost while the step ran, for example because their workers died. A
-	// lost run is counted when the task runs again.
+	// lost run is counted when the task runs again, or when a call cancels or changes the task.
 	Crashes int
 	// Fence is the fencing token of the run that last wrote this record.
 	Fence int64

@@ -55,18 +55,10 @@ func (x ClaimResult) settlement() store.Settlement {
 	if c.Previous.Valid {
 		e.Records = append(e.Records, store.Record{
 			Key: store.Key{TaskID: c.ID, Fence: c.Fence - 1}, Attempt: c.From.Attempts, Outcome: statements.OutcomeLost, Worker: c.Previous.V,
-			Error: store.WorkerVanished + x.inStep(),
+			Error: store.WhyLost(x.LostIn),
 		})
 	}
 	return e
-}
-
-// inStep names the step in which the previous run was lost.
-func (x ClaimResult) inStep() string {
-	if x.LostIn == "" {
-		return ""
-	}
-	return fmt.Sprintf(" in step %q", x.LostIn)
 }
 
 // refund is the AttemptsDelta of a settlement whose attempt does not count.
@@ -209,7 +201,7 @@ func (x ClaimResult) AttemptsExhausted(most int) store.Settlement {
 	e := x.settlement()
 	e.State, e.AttemptsDelta = statements.StateDead, x.refund()
 	if worker := cmp.Or(x.Claim.Previous.V, x.LostTo); worker != "" {
-		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished%s", x.Claim.From.Attempts, most, worker, x.inStep()))
+		e.Error = store.NotNull(fmt.Sprintf("the lease of attempt %d of %d ended: its worker %q vanished%s", x.Claim.From.Attempts, most, worker, store.InStep(x.LostIn)))
 		return e
 	}
 	e.Records = append(e.Records, store.Record{

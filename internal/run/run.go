@@ -187,7 +187,7 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 		if r.Claim.Previous.Valid {
 			r.LostIn = r.Steps().CountLost(ctx)
 		} else {
-			r.LostTo = r.recordedLoss(ctx)
+			r.LostTo, r.LostIn = r.recordedLoss(ctx)
 		}
 		return r, r.AttemptsExhausted(most), true
 	}
@@ -215,19 +215,20 @@ func (r *Run) execute(ctx context.Context, leases *lease.Set) (*Run, store.Settl
 	return r, e, ours
 }
 
-// recordedLoss returns the worker that lost the task's last attempt, if a change of the task has ended the lost claim.
-func (r *Run) recordedLoss(ctx context.Context) (worker string) {
+// recordedLoss returns the worker that lost the task's last attempt, and the step in which it did so, if a change of the
+// task has ended the lost claim.
+func (r *Run) recordedLoss(ctx context.Context) (worker, step string) {
 	ctx, cancel := retry.StatementContext(ctx, retry.StatementTimeout)
 	defer cancel()
 	list, err := r.Table.Attempts(ctx, r.Claim.ID)
 	if err != nil || len(list) == 0 {
-		return ""
+		return "", ""
 	}
 	last := list[len(list)-1]
 	if last.Outcome != statements.OutcomeLost || last.Attempt != r.Claim.From.Attempts {
-		return ""
+		return "", ""
 	}
-	return last.Worker
+	return last.Worker, store.LostIn(last.Error)
 }
 
 // Finish returns the settlement of the claim after the handler succeeded, or failed with f, or

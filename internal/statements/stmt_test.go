@@ -136,6 +136,8 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"put_step":              statements.PutStep(s, tables),
 		"read_steps":            statements.ReadSteps(s, tables),
 		"drop_steps":            statements.DropSteps(s, tables, room),
+		"lost_steps":            statements.LostSteps(s, tables, room),
+		"count_crash":           statements.CountCrash(s, tables),
 		"step_owners":           statements.StepOwners(s, tables),
 		"running":               statements.Running(s, tables),
 		"watch_tasks":           statements.WatchTasks(s, tables, room),

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -200,20 +202,51 @@ func (s *Store) endClaims(ctx context.Context, x runner, found []statements.Allo
 	return nil
 }
 
-// WorkerVanished is the error of a lost attempt.
-const WorkerVanished = "the lease ended: the worker vanished"
+// workerVanished is the error of a lost attempt.
+const workerVanished = "the lease ended: the worker vanished"
+
+// WhyLost returns the error of an attempt that was lost in a step. The step is "" if none was running, or it is not known.
+func WhyLost(step string) string { return workerVanished + InStep(step) }
+
+// InStep names a step in the error of an attempt that was lost.
+func InStep(step string) string {
+	if step == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in step %q", step)
+}
+
+// LostIn returns the step that the error of a lost attempt names, or "".
+func LostIn(err string) string {
+	quoted, found := strings.CutPrefix(err, workerVanished+" in step ")
+	step, malformed := strconv.Unquote(quoted)
+	if !found || malformed != nil {
+		return ""
+	}
+	return step
+}
 
 // recordLost records the attempts that dead workers have lost, for tasks whose claims end. Otherwise the next claims would
 // do so.
 func (s *Store) recordLost(ctx context.Context, x runner, ended []statements.AllowedTask) error {
+	var lost []Key
+	for _, t := range ended {
+		if t.Worker != "" && t.Lease <= 0 {
+			lost = append(lost, t.Key)
+		}
+	}
+	if lost == nil {
+		return nil
+	}
+	in, err := s.countLost(ctx, x, lost)
+	if err != nil {
+		return err
+	}
 	var e Settlement
 	for _, t := range ended {
 		if t.Worker != "" && t.Lease <= 0 {
-			e.Records = append(e.Records, Record{Key: t.Key, Attempt: t.Attempts, Outcome: statements.OutcomeLost, Worker: t.Worker, Error: WorkerVanished})
+			e.Records = append(e.Records, Record{Key: t.Key, Attempt: t.Attempts, Outcome: statements.OutcomeLost, Worker: t.Worker, Error: WhyLost(in[t.TaskID])})
 		}
-	}
-	if e.Records == nil {
-		return nil
 	}
 	return attemptLog{s}.settle(ctx, x, []*Settlement{&e})
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -51,6 +53,26 @@ func (s *Store) dropSteps(ctx context.Context, x runner, of []Key) error {
 	rows := statements.IDColumns.Rows(len(of), func(i int) *Key { return &of[i] })
 	_, err := x.exec(ctx, s.batch("drop steps", len(of), statements.DropSteps), nil, rows)
 	return err
+}
+
+// countLost counts lost claims in the steps in which they were lost. It returns the names of the steps by the tasks' IDs.
+func (s *Store) countLost(ctx context.Context, x runner, claims []Key) (names map[int64]string, err error) {
+	last := map[int64]statements.LostStep{}
+	rows := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
+	err = x.query(ctx, s.batch("lost steps", len(claims), statements.LostSteps), nil, rows, func(r row) error {
+		var step statements.LostStep
+		err := statements.LostStepColumns.Scan(r, &step)
+		last[step.TaskID] = step
+		return err
+	})
+	names = make(map[int64]string, len(last))
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		names[id] = last[id].Name
+		if err == nil {
+			_, err = x.exec(ctx, s.fixed("count crash", statements.CountCrash), statements.Values{"id": id, "n": last[id].N}, nil)
+		}
+	}
+	return names, err
 }
 
 // DropOrphanedSteps reads up to MaxBatch owners of steps after one, and drops the steps of tasks that are gone.
