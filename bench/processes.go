@@ -167,7 +167,10 @@ type processGroup struct {
 
 // startProcesses starts n worker processes.
 func startProcesses(ctx context.Context, n int, cfg processConfig) (_ *processGroup, err error) {
-	cfg.Every = 25 * time.Millisecond * time.Duration(max(1, n/8)) // more processes report no more often than eight
+	cfg.Every = 25 * time.Millisecond
+	if n > processCount {
+		cfg.Every *= time.Duration(n / 2) // among many processes, frequent reports would slow down the work
+	}
 	argument, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
