@@ -23,7 +23,8 @@ type Unique struct {
 	// Defaults to false: a task holds its key until it is done, dead, cancelled or deleted. A new task may then be
 	// skipped because of a running task that does not see the latest writes.
 	//
-	// Tasks with one key should have the same WhileWaiting and For: an enqueue applies its own values, not the holder's.
+	// Tasks with one key should have the same WhileWaiting: the new enqueue's value decides whether a running task still
+	// holds the key.
 	WhileWaiting bool
 	// For lets a task hold its unique key for a time after its enqueue, 1 millisecond to 36,500 days, even if the task
 	// ends earlier. Defaults to 0: no such time. Set only one of For and WhileWaiting.

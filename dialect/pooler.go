@@ -17,7 +17,7 @@ import (
 // mode. [Probe], [PoolTransactions] and statements return it, wrapped. Such a pooler gives each
 // transaction any free session. The session may lack the statements that the driver prepared, or have
 // statements of another process. ErrTransactionPooling wraps [ErrUnsupported].
-var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction another session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
+var ErrTransactionPooling = fmt.Errorf("%w: a pooler gives each transaction any free session (transaction mode), and the driver sends a statement and its arguments in several steps; "+
 	"add binary_parameters=yes to the DSN of lib/pq, or default_query_exec_mode=exec to the DSN of pgx, and set Config.TransactionPooling if New does not detect the pooler", ErrUnsupported)
 
 // PoolTransactions returns the description of s behind a pooler in transaction mode,
