@@ -35,6 +35,7 @@ type Poller struct {
 	woken          chan struct{} // signalled when a task may have fallen due
 	assistWanted   chan struct{} // signalled when more is due than one claim at a time can take
 	full           atomic.Bool   // the poller waits for room for more tasks
+	refused        atomic.Bool   // the poller waits for a claim slot
 	prefetch       atomic.Int64  // tasks to claim ahead, in addition to one for each free handler
 	sweepRequested atomic.Bool   // a task may wait that this worker does not know of
 	took           run.Mean      // how long claims that returned tasks took
@@ -118,7 +119,8 @@ func NewPoller(cfg PollerConfig) *Poller {
 		suspects: &suspects{queue: cfg.Queue, lanes: lanes, table: cfg.Table, events: cfg.events()},
 		woken:    woken, assistWanted: make(chan struct{}, 1),
 	}
-	p.search = newSearch(cfg, lanes, expiry, func() bool { return !p.full.Load() }, woken)
+	// A poller that waits for a slot cannot claim what a search would find. It searches when it has claimed again.
+	p.search = newSearch(cfg, lanes, expiry, func() bool { return !p.full.Load() && !p.refused.Load() }, woken)
 	return p
 }
 
@@ -313,11 +315,13 @@ func (p *Poller) claimDue(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		n, err := p.claim(ctx, due, room, p.needsSlot(ctx, max(room, p.Budget.Limit)))
-		p.search.wakeIfDue()
 		if errors.Is(err, store.ErrNoSlot) {
+			p.refused.Store(true)
 			retry.Await(ctx, nil, p.slots.refused())
+			p.refused.Store(false)
 			return 0, nil
 		}
+		p.search.wakeIfDue()
 		p.slots.Claimed(n, room)
 		return 0, err
 	}

@@ -26,7 +26,7 @@ type search struct {
 	policies *control.Policies
 	expiry   *expiry
 	events   events
-	wanted   func() bool     // reports whether the queue's poller has room for tasks, or claims some
+	wanted   func() bool     // reports whether the queue's poller can claim tasks, or claims some
 	wake     chan<- struct{} // tells the poller that a task was found
 	woken    chan<- struct{} // tells the sweeper that the search is due earlier
 	// pauseFactor is the length of the pause after a search, divided by the length of the search.
@@ -122,7 +122,7 @@ func (s *search) isLate() bool {
 	return true
 }
 
-// wakeIfDue wakes the sweeper if a search is due. The poller may have had no room for the search before.
+// wakeIfDue wakes the sweeper if a search is due. The poller may have had no use for the search before.
 func (s *search) wakeIfDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +293,7 @@ func (s *search) interval() time.Duration {
 	return s.every
 }
 
-// dueNow reports whether a search is due and the poller has room for tasks. With early, a sweep that falls due soon
+// dueNow reports whether a search is due and the poller can claim tasks. With early, a sweep that falls due soon
 // is due, too, so that it can be made with another one.
 func (s *search) dueNow(now time.Time, early bool) bool {
 	s.mu.Lock()

@@ -1,12 +1,16 @@
 package claim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/falldue/falldue/backoff"
+	"github.com/falldue/falldue/internal/control"
+	"github.com/falldue/falldue/internal/run"
 	"github.com/falldue/falldue/internal/store"
 )
 
@@ -83,6 +87,36 @@ func TestNoClaimWithoutASlotWhileSlotsChangeHands(t *testing.T) {
 		failure = errors.New("no")
 		if got := waits(); got != 1 {
 			t.Errorf("the poller asked %d times for holders that are not known, want 1", got)
+		}
+	})
+}
+
+// TestPollersThatWaitForASlotDoNotSearch: among many busy processes, the searches of those that wait would slow down
+// the claims. A poller searches again when it has claimed.
+func TestPollersThatWaitForASlotDoNotSearch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 10 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), 2*wait)
+		defer cancel()
+		start, asked, searches := time.Now(), 0, map[bool]int{} // searches by whether the slots are taken
+		taken := func() bool { return time.Since(start) < wait }
+		handlers := map[string]*run.Handler{"k": {Policy: control.Compile(backoff.Zizq())}}
+		p := newTestPoller(PollerConfig{
+			Queue: "default", Budget: run.NewBudget(store.MaxBatch, 0), Handlers: handlers, Policies: policiesOf(run.PoliciesOf(handlers)),
+			Table: fakeTable{claim: func(p store.ClaimParams) ([]*store.Claim, error) {
+				if p.Slot != 0 && taken() {
+					return nil, store.ErrNoSlot
+				}
+				return nil, nil
+			}, slotHolders: func() (string, error) { asked++; return fmt.Sprint(asked), nil }},
+			Dispatcher: noDispatcher{}, PollInterval: time.Second, Slot: 1, AscendingIDs: true,
+		}, fakeFinder{find: func() ([]store.Head, error) { searches[taken()]++; return nil, nil }})
+		p.slots.Claimed(store.MaxBatch, store.MaxBatch)
+		p.lanes.Hint(store.Lane{State: "open", Kind: "k"}, start)
+		p.work(ctx)
+		if searches[true] > 2 || searches[false] < 5 {
+			t.Errorf("while the slots were taken for %v, the worker searched %d times, want up to 2; afterwards %d times, want 5 or more", wait, searches[true], searches[false])
 		}
 	})
 }
