@@ -237,6 +237,8 @@ func WholeIn(v driver.Value) (int64, error) {
 		return v, nil
 	case *int64:
 		return *v, nil
+	case uint64: // go-sql-driver/mysql returns unsigned columns so, such as sizes in MySQL's own tables
+		digits = strconv.FormatUint(v, 10)
 	case []byte:
 		digits = string(v)
 	case *[]byte:
