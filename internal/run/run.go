@@ -228,7 +228,7 @@ func (r *Run) recordedLoss(ctx context.Context) (worker, step string) {
 	if last.Outcome != statements.OutcomeLost || last.Attempt != r.Claim.From.Attempts {
 		return "", ""
 	}
-	return last.Worker, store.LostIn(last.Error)
+	return last.Worker, r.stepOf(ctx, last.Fence)
 }
 
 // Finish returns the settlement of the claim after the handler succeeded, or failed with f, or

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+
 	"github.com/falldue/falldue/internal/statements"
 	"github.com/falldue/falldue/internal/steplog"
 	"github.com/falldue/falldue/internal/store"
@@ -46,4 +48,18 @@ func (r *Run) stepOfLost() string {
 	steps := r.steps
 	r.mu.Unlock()
 	return steps.LostIn()
+}
+
+// stepOf returns the name of the step that an earlier claim, with a fence, had begun and not finished, or "".
+func (r *Run) stepOf(ctx context.Context, fence int64) (name string) {
+	list, err := r.StepTable.Steps(ctx, r.Claim.ID)
+	if err != nil {
+		return ""
+	}
+	for _, step := range list {
+		if step.Fence == fence && !step.Result.Valid {
+			name = step.Name
+		}
+	}
+	return name
 }

@@ -90,38 +90,31 @@ func ReadSteps(s dialect.Server, tables dialect.Tables) Stmt {
 select {stored} from {steps} where task_id = :id order by n`)
 }
 
-// LostStep is a step that a claim has begun and not finished.
-type LostStep struct {
-	TaskID, N int64
-	Name      string
-}
-
-// LostStepColumns are the columns of a result of [LostSteps].
-var LostStepColumns = Columns[LostStep]{
-	col("task_id", Int, func(s *LostStep) any { return &s.TaskID }),
-	col("n", Int, func(s *LostStep) any { return &s.N }),
-	col("name", Text, func(s *LostStep) any { return &s.Name }),
-}
-
-// LostSteps selects the steps that claims have begun and not finished, as [LostStepColumns], in the order of a task's
-// steps. The batch has [FenceColumns].
+// LostSteps selects the steps that claims have begun and not finished: the task's ID and the step's name, in the order
+// of a task's steps. The batch has [FenceColumns].
 func LostSteps(s dialect.Server, tables dialect.Tables, size int) Stmt {
 	b := newBuilder(s, tables)
 	source := b.withBatch(FenceColumns.columns(), size)
 	b.setKeys(source, "task_id", "fence")
-	b.set("found", LostStepColumns.list("t.", nil))
 	if source.byKey() {
 		return b.stmt(`
-select {found} from {steps} t where {keys} and t.result is null order by t.task_id, t.n`)
+select t.task_id, t.name from {steps} t where {keys} and t.result is null order by t.task_id, t.n`)
 	}
 	return b.stmt(`
-select {found} from {batch} join {steps} t on {same key} and t.result is null order by t.task_id, t.n`)
+select t.task_id, t.name from {batch} join {steps} t on {same key} and t.result is null order by t.task_id, t.n`)
 }
 
-// CountCrash counts a lost run in a step. Parameters: id, n.
-func CountCrash(s dialect.Server, tables dialect.Tables) Stmt {
-	return newBuilder(s, tables).stmt(`
-update {steps} set crashes = crashes + 1 where task_id = :id and n = :n`)
+// CountCrashes counts lost runs in the steps of [LostSteps]. The batch has [FenceColumns].
+func CountCrashes(s dialect.Server, tables dialect.Tables, size int) Stmt {
+	b := newBuilder(s, tables)
+	source := b.withBatch(FenceColumns.columns(), size)
+	b.setKeys(source, "task_id", "fence")
+	if source.byKey() {
+		return b.stmt(`
+update {steps} as t set crashes = t.crashes + 1 where {keys} and t.result is null`)
+	}
+	return b.stmt(`
+update {steps} as t set crashes = t.crashes + 1 from {batch} where {same key} and t.result is null`)
 }
 
 // DropSteps drops the steps of tasks. The batch has [IDColumns].

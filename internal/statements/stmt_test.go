@@ -137,7 +137,7 @@ func allOf(t *testing.T, s dialect.Server) map[string]statements.Stmt {
 		"read_steps":            statements.ReadSteps(s, tables),
 		"drop_steps":            statements.DropSteps(s, tables, room),
 		"lost_steps":            statements.LostSteps(s, tables, room),
-		"count_crash":           statements.CountCrash(s, tables),
+		"count_crashes":         statements.CountCrashes(s, tables, room),
 		"step_owners":           statements.StepOwners(s, tables),
 		"running":               statements.Running(s, tables),
 		"watch_tasks":           statements.WatchTasks(s, tables, room),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/falldue/falldue/internal/statements"
@@ -214,16 +213,6 @@ func InStep(step string) string {
 		return ""
 	}
 	return fmt.Sprintf(" in step %q", step)
-}
-
-// LostIn returns the step that the error of a lost attempt names, or "".
-func LostIn(err string) string {
-	quoted, found := strings.CutPrefix(err, workerVanished+" in step ")
-	step, malformed := strconv.Unquote(quoted)
-	if !found || malformed != nil {
-		return ""
-	}
-	return step
 }
 
 // recordLost records the attempts that dead workers have lost, for tasks whose claims end. Otherwise the next claims would

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/falldue/falldue/internal/statements"
 )
@@ -56,22 +54,18 @@ func (s *Store) dropSteps(ctx context.Context, x runner, of []Key) error {
 }
 
 // countLost counts lost claims in the steps in which they were lost. It returns the names of the steps by the tasks' IDs.
-func (s *Store) countLost(ctx context.Context, x runner, claims []Key) (names map[int64]string, err error) {
-	last := map[int64]statements.LostStep{}
+func (s *Store) countLost(ctx context.Context, x runner, claims []Key) (map[int64]string, error) {
+	names := map[int64]string{}
 	rows := statements.FenceColumns.Rows(len(claims), func(i int) *Key { return &claims[i] })
-	err = x.query(ctx, s.batch("lost steps", len(claims), statements.LostSteps), nil, rows, func(r row) error {
-		var step statements.LostStep
-		err := statements.LostStepColumns.Scan(r, &step)
-		last[step.TaskID] = step
+	err := x.query(ctx, s.batch("lost steps", len(claims), statements.LostSteps), nil, rows, func(r row) error {
+		id, err := r.int(0)
+		names[id] = r.text(1)
 		return err
 	})
-	names = make(map[int64]string, len(last))
-	for _, id := range slices.Sorted(maps.Keys(last)) {
-		names[id] = last[id].Name
-		if err == nil {
-			_, err = x.exec(ctx, s.fixed("count crash", statements.CountCrash), statements.Values{"id": id, "n": last[id].N}, nil)
-		}
+	if err != nil || len(names) == 0 {
+		return nil, err
 	}
+	_, err = x.exec(ctx, s.batch("count crashes", len(claims), statements.CountCrashes), nil, rows)
 	return names, err
 }
 
