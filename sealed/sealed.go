@@ -4,7 +4,7 @@
 //	codec, err := sealed.New(sealed.Key{ID: "2026-11", Secret: secret})
 //	q, err := falldue.New(db, falldue.Config{Codec: codec})
 //
-// Data is compressed with DEFLATE and encrypted with AES-GCM under a random nonce. The
+// To seal data is to compress it with DEFLATE and encrypt it with AES-GCM under a random nonce. The
 // data is authenticated together with its place: the task's kind, the column (payload or
 // result) and, for a result, the task's ID. Data that is copied to another place cannot be
 // opened. A payload is sealed before its task has an ID, and can be opened in any task of

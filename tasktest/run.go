@@ -27,8 +27,8 @@ type Ran struct {
 }
 
 // RunOne runs the task that is due first, in the goroutine of the test, as a worker would: it claims the task, runs its
-// handler, and settles it. Config.Hooks and subscriptions get the same events as from a worker, and the context of the
-// handler ends when the task is cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q
+// handler, and records the outcome. Config.Hooks and subscriptions get the same events as from a worker, and the context
+// of the handler ends when the task is cancelled. RunOne searches the queues of q's configuration, for tasks of kinds that q
 // handles and that are not paused. If no such task is due, RunOne fails the test and lists the waiting tasks. It also
 // fails the test if the database returns an error.
 //
