@@ -20,7 +20,7 @@ func TestScanReadsWhatDriversReturn(t *testing.T) {
 	}
 	for name, row := range map[string][]driver.Value{
 		"numbers and texts": {int64(1), "q", "open", "c", int64(-2), "k", "", int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(math.MaxInt64), "w", nil, "{}", nil, nil},
-		"unsigned numbers": {uint64(1), "q", "open", "c", int64(-2), "k", "", uint64(3), uint64(4), uint64(5), uint64(6), uint64(7), uint64(8), uint64(9), uint64(math.MaxInt64), "w", nil, "{}", nil, nil},
+		"unsigned numbers":  {uint64(1), "q", "open", "c", int64(-2), "k", "", uint64(3), uint64(4), uint64(5), uint64(6), uint64(7), uint64(8), uint64(9), uint64(math.MaxInt64), "w", nil, "{}", nil, nil},
 		"bytes": {[]byte("1"), []byte("q"), []byte("open"), []byte("c"), []byte("-2"), []byte("k"), []byte{}, []byte("3"), []byte("4"), []byte("5"),
 			[]byte("6"), []byte("7"), []byte("8"), []byte("9"), []byte("9223372036854775807"), []byte("w"), nil, []byte("{}"), nil, nil},
 		"numbers as texts": {"1", "q", "open", "c", "-2", "k", "", "3", "4", "5", "6", "7", "8", "9", "9223372036854775807", "w", nil, "{}", nil, nil},
