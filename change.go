@@ -13,8 +13,8 @@ import (
 
 // Cancel cancels a task that is not finished. If its handler is running, on any worker, the
 // handler's context ends with the cause [ErrCancelled] within two seconds, and the handler's
-// return value does not count. If the task is completed at the same moment, either the cancel or
-// the completion wins. The error wraps [ErrNotFound] if the task does not exist, and
+// return value does not count. If the task is completed at the same moment, either the
+// cancellation or the completion wins. The error wraps [ErrNotFound] if the task does not exist, and
 // [ErrWrongState] if it is finished.
 func (q *Queue) Cancel(ctx context.Context, id int64) error {
 	return q.act(ctx, store.ActParams{Action: store.ActCancel, IDs: []int64{id}, Wait: true}, "blocked, open or snoozed")

@@ -147,7 +147,8 @@ const (
 	OutcomeDead = Outcome(outcome.Dead)
 	// OutcomeCancelled means that the task was cancelled while it ran. The handler's return value does not count.
 	OutcomeCancelled = Outcome(outcome.Cancelled)
-	// OutcomeExpired means that the task was cancelled instead of run, since it had not started by its deadline.
+	// OutcomeExpired means that the task was cancelled instead of run, since it had not started by its
+	// [EnqueueOptions].ExpireAt.
 	OutcomeExpired = Outcome(outcome.Expired)
 	// OutcomeLost means that the lease ended before the worker recorded the outcome, so the task is retried. The handler's
 	// return value does not count, unless the statement that recorded the outcome succeeded and only its answer was lost.
