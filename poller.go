@@ -108,8 +108,8 @@ func (q *Queue) enqueued(entries []store.Entry) {
 	}
 }
 
-// announce notifies the worker of this process, if Run is running, and those that listen,
-// of tasks that were just stored.
+// announce notifies workers of tasks that were just stored: the worker of this process, if Run is
+// running, and on PostgreSQL the workers of other processes that listen.
 func (q *Queue) announce(stored []store.Entry) {
 	q.enqueued(stored)
 	for i, e := range stored {

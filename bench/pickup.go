@@ -85,8 +85,8 @@ func measureWaits(ctx context.Context, c *config, insert func(context.Context) e
 	return waitsOf(committed, handled, warmUp), nil
 }
 
-// waitsOf returns the times from the commits of tasks to their starts, in order, without
-// the first so many tasks. Tasks are taken to start in the order in which they came.
+// waitsOf returns how long tasks waited from their commits to their starts, shortest first. It leaves out
+// the first tasks, as many as without says, and assumes that tasks start in the order of their commits.
 func waitsOf(committed, started []time.Time, without int) (list []time.Duration) {
 	slices.SortFunc(committed, time.Time.Compare)
 	slices.SortFunc(started, time.Time.Compare)

@@ -17,8 +17,8 @@ import (
 	"github.com/falldue/falldue/internal/testdb"
 )
 
-// programs lists the programs of each engine: the one that creates a data folder
-// and the one that serves it. user is the account that root runs them as.
+// programs lists two programs of each engine: create makes a data folder, and serve is the server. If bench
+// runs as root, it runs the two programs as user. The text dsn has %d in place of the port.
 var programs = map[string]struct{ create, serve, user, dsn string }{
 	postgres: {"initdb", "postgres", "postgres", "postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable"},
 	mySQL:    {"mysqld", "mysqld", "mysql", "root@tcp(127.0.0.1:%d)/mysql"},

@@ -28,8 +28,8 @@ type reading[T any] struct {
 	Err error
 }
 
-// cached is a value that all viewers share. A request reads it again once it is old. Only one read runs at a time. In
-// the meantime, other requests get the earlier value.
+// cached is a value that all viewers share. When the value is old, the next request reads it again. Only one
+// read runs at a time. In the meantime, other requests get the earlier value.
 type cached[T any] struct {
 	least   time.Duration // for which a value is fresh in any case
 	limit   time.Duration

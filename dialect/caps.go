@@ -73,8 +73,8 @@ type Caps struct {
 	// JSONLateral: LATERAL may use the columns of a JSON_TABLE, and reads an index in its order
 	// if ORDER BY names all columns of that index. LIMIT takes no column.
 	JSONLateral bool
-	// RowAddress is a system column that finds a locked row faster than its primary key does. It is "" if there is no such
-	// column.
+	// RowAddress is the name of a system column, such as ctid. By this column, a locked row is found faster than by its
+	// primary key. RowAddress is "" if the engine has no such column.
 	RowAddress string
 	// Upsert is how an INSERT omits rows that exist already.
 	Upsert Upsert

@@ -236,7 +236,7 @@ type Forecast struct {
 	All   KindLoad   // the sum of all kinds; its Kind is ""
 }
 
-// Stalled returns the names of the kinds that have due tasks and a pace of 0, in order. While there are such kinds, the
+// Stalled returns the kinds that have due tasks but a pace of 0, sorted by name. While there are such kinds, the
 // pace of all kinds together cannot predict the end of the backlog.
 func (f Forecast) Stalled(p Pace) (kinds []string) {
 	for _, k := range f.Kinds {

@@ -75,8 +75,8 @@ func (o *Ops) Tasks(ctx context.Context, f Filter, list ...ListOptions) (Page, e
 }
 
 // TasksTx is like [Ops.Tasks] inside tx, the caller's transaction: it lists the tasks that tx sees, including tasks
-// that tx has enqueued. TasksTx reads nothing outside of tx. So the tasks have no Phase, and the filter must have
-// neither a Phase nor a Match.
+// that tx has enqueued. Phases and matches need reads outside of tx. So the tasks have no Phase, and
+// the filter must have neither a Phase nor a Match.
 func (o *Ops) TasksTx(ctx context.Context, tx falldue.Tx, f Filter, list ...ListOptions) (Page, error) {
 	if err := store.CheckTx(tx); err != nil {
 		return Page{}, invalid("%w", err)
@@ -208,12 +208,12 @@ func (s *search) page(ctx context.Context, most int) (found []falldue.TaskInfo, 
 	}
 }
 
-// batches returns a function that reads the first tasks after an ID that a page looks at, and reports
-// whether they are the last ones. The last one of all has the ID last. bounded reports whether there
-// may be more tasks after the page.
+// batches returns a function next that reads a page's tasks in batches: next(after) reads the tasks that
+// follow the ID after, and reports whether the batch is the last one. The result last is the ID of the
+// last task of the page. The result bounded reports whether the table may have more tasks after the page.
 //
-// A page with a phase looks at unfinished tasks, which the index finds. If too many have the condition
-// of the phase, it goes from ID to ID.
+// If the filter has a phase, batches first reads the IDs of the unfinished tasks through the index. If
+// there are more than maxSearched such tasks, next reads the tasks in the order of their IDs instead.
 func (s *search) batches(ctx context.Context, f store.Filter) (next func(after int64) ([]falldue.TaskInfo, bool, error), last int64, bounded bool, err error) {
 	most := phasedAtOnce
 	if s.matches != nil {

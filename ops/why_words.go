@@ -133,7 +133,7 @@ func (c WhyMembers) Describe(_ falldue.TaskInfo) string {
 	switch c.OnDeath {
 	case flow.StaysBlocked:
 		if len(c.Failed) > 0 {
-			text += "; this task stays blocked until \"falldue retry\" has retried them"
+			text += "; this task stays blocked until \"falldue retry\" has retried " + tasks(c.Failed)
 		}
 	case flow.RunsAtFirstDeath:
 		text += "; this task runs when one of them is dead, and is cancelled if none dies"

@@ -154,8 +154,8 @@ func (s *Scheduler) takeAll(ctx context.Context, ticks []store.Tick, steps []*st
 	}
 }
 
-// take does a step, and returns how long it is until the next one. A panic, of middleware or of a
-// codec, is an error: it must not end the process, whose other schedules and handlers continue.
+// take does a step, and returns how long it is until the next one. It returns a panic of
+// middleware or of a codec as an error: the process, its other schedules and its handlers continue.
 func (s *Scheduler) take(ctx context.Context, one step) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -97,7 +97,7 @@ func ParseWith(text string, scope Scope) (Expr, error) {
 }
 
 // parser is a recursive-descent parser with one token of lookahead. It keeps
-// its first error; every token after that is the end.
+// its first error. After an error, each further token is the end of the text.
 type parser struct {
 	lexer
 	tok   token

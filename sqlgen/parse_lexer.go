@@ -30,8 +30,8 @@ func (t token) String() string {
 	return strconv.Quote(t.text)
 }
 
-// lexer splits a formula into tokens. It keeps its first error; every token
-// after that is the end.
+// lexer splits a formula into tokens. It keeps its first error. After an error,
+// each further token is the end of the text.
 type lexer struct {
 	text string
 	pos  int

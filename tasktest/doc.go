@@ -7,8 +7,8 @@
 //     see the tasks of a transaction before it commits.
 //   - [RunOne] and [Drain] run the tasks that are due, one at a time and in the
 //     goroutine of the test.
-//   - [NewClock] returns a clock that a test can move, on a real database. A day of
-//     retries takes about a second.
+//   - [NewClock] returns a clock that a test can move, on a real database. A test of a
+//     day of retries doesn't wait for a day.
 //   - [AssertWait] and [AssertTotal] check when a policy retries tasks.
 //
 // The page docs/testing.md shows an example of each way.

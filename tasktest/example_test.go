@@ -153,8 +153,7 @@ func ExampleRunOne() {
 	// Output: greet attempt 1 is snoozed
 }
 
-// A day of retries takes about a second: the clock moves from each retry to the next, and nothing
-// waits.
+// A test of a day of retries doesn't wait: the clock moves from each retry to the next.
 func ExampleNewClock() {
 	t := &exampleT{} // in a test, its *testing.T
 	defer t.end()

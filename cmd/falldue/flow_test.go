@@ -26,6 +26,6 @@ func TestBlockedTasksAreShown(t *testing.T) {
 		contains(t, s.run("show", "3"), `(?m)^state +blocked$`, `\nit runs after other tasks: falldue why 3\n`)
 		out, _ := s.fails(exitWaits, "why", "3")
 		contains(t, out, `^task 3, of kind page.render in queue default, is blocked: it runs after other tasks, see members\n\nok   state     blocked\n`+
-			`no   members   it runs after 2 tasks: 1 cancelled, 1 unfinished; waiting for task 2; dead or cancelled: task 1; this task stays blocked until "falldue retry" has retried them\n$`)
+			`no   members   it runs after 2 tasks: 1 cancelled, 1 unfinished; waiting for task 2; dead or cancelled: task 1; this task stays blocked until "falldue retry" has retried task 1\n$`)
 	})
 }
