@@ -34,7 +34,7 @@ type Hooks struct {
 	// Claim is called after each claim. A claim with no Tasks was empty.
 	Claim func(StatementStats)
 	// Settle is called after each statement that records outcomes, and Extend after each statement that extends leases.
-	// When a statement fails, the worker tries it again for all its tasks while their leases last.
+	// The worker sends the tasks of a failed statement again as long as their leases last.
 	Settle, Extend func(StatementStats)
 	// Overtime is called once for each handler that has not returned 10 seconds after its timeout. Event.Took is that
 	// timeout. The handler still counts toward Concurrency.
@@ -62,8 +62,9 @@ type StatementStats struct {
 	// Recovered is the number of claimed tasks that another worker had claimed and lost, for example because it died.
 	// That worker might send no event for the loss.
 	Recovered int
-	// Lost is the number of tasks that no longer belong to the worker, and Locked is the number of tasks with locked rows:
-	// the worker sends the statement for them again. Tasks includes both.
+	// Lost is the number of tasks that no longer belong to the worker, without the tasks that DoneTx has settled. Locked
+	// is the number of tasks whose rows another transaction has locked. The worker sends the statement again for the
+	// locked tasks. The field Tasks counts lost and locked tasks, too.
 	Lost, Locked int
 	// Took is how long the database took.
 	Took time.Duration

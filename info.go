@@ -18,8 +18,9 @@ const (
 	StateBlocked State = statements.StateBlocked
 	// StateOpen tasks wait or run. A waiting task is due when its policy's delay has passed.
 	StateOpen State = statements.StateOpen
-	// StateSnoozed tasks are due at UpdatedAt, without a delay: after [Snooze], [Again] or [RetryAfter], or because their
-	// worker stopped while they ran. With [KindConfig].ImmediateLostRetries, a running task can have this state, too.
+	// StateSnoozed tasks are due at [TaskInfo].UpdatedAt, and the policy's delay does not apply. Tasks have this state after
+	// [Snooze], [Again] or [RetryAfter], or because their worker stopped while they ran. With
+	// [KindConfig].ImmediateLostRetries, a running task can have this state, too.
 	StateSnoozed State = statements.StateSnoozed
 	// StateDone tasks succeeded. They are kept for their DoneRetention.
 	StateDone State = statements.StateDone

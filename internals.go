@@ -296,8 +296,8 @@ func (s internals) StoredNote(notes []Note) (Note, error) {
 	return n.stored()
 }
 
-// AddTicker adds a function that enqueues the periodic tasks that are due, and returns the time until the next one is
-// due, or a negative duration if there is none. Package tasktest calls it.
+// AddTicker adds t, which enqueues the periodic tasks that are due. The function t returns the time until the next
+// task is due, or a negative duration if there is none. Package tasktest calls t.
 func (s internals) AddTicker(t func(context.Context) (next time.Duration, err error)) {
 	s.q.mu.Lock()
 	defer s.q.mu.Unlock()

@@ -92,7 +92,7 @@ func (k Kind[A]) ReleaseUnique(ctx context.Context, q *Queue, args A, by UniqueB
 var ErrExists = errors.New("falldue: the task exists")
 
 // ExistsError is the error of an enqueue with [ConflictFail] if another task holds the unique key, and of [Queue.Retry]
-// if an unfinished task holds it. It wraps [ErrExists].
+// if another unfinished task holds the key. It wraps [ErrExists].
 type ExistsError struct {
 	// ID is the ID of the holder, or 0 if the holder would be an earlier task of the same call.
 	ID int64

@@ -204,7 +204,7 @@ func (r RowSource) Grows() bool { return r != Arrays }
 
 // Validate returns an error that lists all required fields that are missing and
 // all fields that contradict each other, or nil. With invalid Caps, falldue would
-// send a server statements that were made for another server.
+// send statements that the server does not understand.
 func (c Caps) Validate() error {
 	var errs []error
 	must := func(ok bool, text string) {

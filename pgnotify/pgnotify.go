@@ -5,9 +5,9 @@
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Listen: pgnotify.DSN(dsn)}})
 //
-// A process that enqueues tasks notifies these workers itself. For tasks that it enqueues in a transaction, the commit
-// notifies the workers if the process's own queue listens, too. Otherwise call [falldue.Queue.Wake] after the commit,
-// or set
+// Calls such as Enqueue and EnqueueMany notify the listening workers, without a setting. EnqueueTx and EnqueueManyTx
+// notify the workers at the commit only if Listen is also set in the process that enqueues. If Listen is not set there,
+// call [falldue.Queue.Wake] after the commit, or set Mode:
 //
 //	q, err := falldue.New(db, falldue.Config{Notifications: falldue.Notifications{Mode: falldue.NotifyInTx}})
 //

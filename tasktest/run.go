@@ -47,8 +47,8 @@ const maxDrain = 100_000
 
 // queue is what this package uses of a *falldue.Queue, in addition to its store.
 type queue interface {
-	// RunOne runs the task that is due first. If none is due, it returns nil, and how long it is
-	// until one can run, or a negative duration.
+	// RunOne runs the task that is due first. If no task is due, RunOne returns nil and the time until a
+	// task can run. The time is negative if no task can run however long the test waits.
 	RunOne(ctx context.Context) (ran *worker.Ran, next time.Duration, err error)
 	// Handles returns the queues that RunOne looks into, and the kinds that it runs.
 	Handles() (queues, kinds []string)
